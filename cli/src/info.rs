@@ -246,6 +246,9 @@ fn about(learned: &TrainedFlow, scores: Option<&Scores>, peak: Option<&Peak>) ->
         (None, None) => {}
     }
     let points = header.frames.points.as_ref();
+    if let Some(classes) = points.and_then(PointsFrame::classes_text) {
+        table.row("classes", classes);
+    }
     if let Some(rows) = points.and_then(PointsFrame::dropped_text) {
         table.row("dropped", rows);
     }

@@ -5,6 +5,7 @@ use super::say::note;
 use super::table::grouped;
 use flowline::__internal::{Remedy, is_table_name, listed, shortened};
 use flowline::io::{CsvOptions, IoError, Table};
+use flowline::train::TrainedFlow;
 use std::io::Read;
 use std::path::Path;
 
@@ -49,6 +50,42 @@ pub struct Cells {
     pub decimal: Option<char>,
     /// `--drop-missing`.
     pub drop_missing: bool,
+}
+
+/// The options of a table with the column of labels, if there is one.
+pub fn with_labels(options: CsvOptions, labels: Option<&Path>) -> CsvOptions {
+    labels.map_or(options.clone(), |column| options.labels(column.to_string_lossy()))
+}
+
+/// The number of a class of a run: for a table by its name, for image sets a whole number from 0.
+///
+/// # Errors
+/// A table has no class of this name, or the text is no number.
+pub fn class(learned: &TrainedFlow, label: &str) -> Result<usize> {
+    let names = learned.class_names();
+    let place = names.iter().position(|name| name == label);
+    match place {
+        Some(class) => Ok(class),
+        None if !names.is_empty() => Err(CliError::Usage(format!(
+            "--label={label}: this run has no such class; its classes are {}",
+            listed(names, "classes")
+        ))),
+        None => label.parse().map_err(|_| {
+            CliError::Usage(format!("--label={label}: give the number of a class, a whole number from 0"))
+        }),
+    }
+}
+
+/// Refuses a run on a table with classes if none is chosen. `remedy` says how to choose.
+///
+/// # Errors
+/// [`CliError::Usage`].
+pub fn check_chosen(learned: &TrainedFlow, is_chosen: bool, remedy: &str) -> Result<()> {
+    let names = learned.class_names();
+    if is_chosen || names.is_empty() {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!("this run has the classes {}; {remedy}", listed(names, "classes"))))
 }
 
 /// The options of a table: `--columns` and those of its cells.

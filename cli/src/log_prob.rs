@@ -48,10 +48,19 @@ pub struct Args {
     /// Leave out rows of a table with a missing cell (empty, NA, NaN, null, ?) in a column of the run
     #[arg(long)]
     drop_missing: bool,
-    /// Class of each image, a whole number from 0: an IDX, .npy or .csv file; required for a run that was
-    /// trained with --labels, an error for others
-    #[arg(long, value_name = "FILE")]
+    /// Class of each row or image, for a run that was trained with --labels, an error for others. For tables: a
+    /// column [default: as in the run]; for image sets: whole numbers from 0, an IDX, .npy or .csv file
+    #[arg(long, value_name = "LABELS")]
     labels: Option<PathBuf>,
+    /// Class of all rows of a table, by its name, in place of --labels
+    #[arg(
+        long,
+        value_name = "CLASS",
+        visible_alias = "class",
+        conflicts_with = "labels",
+        allow_hyphen_values = true
+    )]
+    label: Option<String>,
     /// Number of noise samples. For image sets, per image; the log-probabilities are averaged [default: 1]. For
     /// a run with --dequantize, per row; the densities are averaged over one step [default: none, the density at
     /// the row]
@@ -100,8 +109,12 @@ pub fn run(args: &Args) -> Result<()> {
     }
     args.out.as_deref().map_or(Ok(()), check_output)?;
     let run = runs::folder(&args.run, args.out.as_deref())?;
-    let learned = settled(args, TrainedFlow::open(&run)?);
+    let mut learned = settled(args, TrainedFlow::open(&run)?);
     check_options(args, &learned)?;
+    if let Some(label) = &args.label {
+        let class = input::class(&learned, label)?;
+        learned = learned.class(class);
+    }
     if learned.header.frames.images.is_some() {
         if let Some(draws) = args.anomaly {
             // The library says why not.
@@ -119,6 +132,8 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(TrainError::Useless { option, value, reason }.into());
     }
     let options = input::options(args.columns.as_deref(), cells)?;
+    let column = labels_of(args, &learned)?;
+    let options = input::with_labels(options, column.as_deref());
     let points = Points::read(&args.data, d, &options, &learned.columns())?;
     if points.rows.is_empty() {
         let name = points.path.display().to_string();
@@ -144,6 +159,20 @@ pub fn run(args: &Args) -> Result<()> {
         with_values(common, args, &log_probs)
     });
     Ok(())
+}
+
+/// The column of labels of DATA: the given one, or that of the run. `None` without classes, or if `--label` chooses one.
+fn labels_of(args: &Args, learned: &TrainedFlow) -> Result<Option<PathBuf>> {
+    let frame = learned.header.frames.points.as_ref();
+    let of_run = || frame.and_then(|points| points.label_column.as_ref()).map(PathBuf::from);
+    let has_classes = !learned.class_names().is_empty();
+    let is_table = input::is_table(&args.data);
+    let column =
+        args.labels.clone().or_else(of_run).filter(|_| has_classes && args.label.is_none() && is_table);
+    let is_chosen = column.is_some() || args.label.is_some();
+    let remedy = "choose the column of their labels with --labels, or one class of all rows with --label";
+    input::check_chosen(learned, is_chosen, remedy)?;
+    Ok(column)
 }
 
 /// The flow with the tolerances and the noise of the options.
@@ -221,7 +250,6 @@ fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
 /// Refuses options that have no effect for this run.
 fn check_options(args: &Args, learned: &TrainedFlow) -> Result<()> {
     let useless = |option, value, reason| Err(TrainError::Useless { option, value, reason }.into());
-    let points = "the run was not trained on a set of images";
     let no_noise = "the run was not trained on a set of images, nor on a table with --dequantize";
     let is_rounded = learned.header.frames.points.as_ref().is_some_and(|points| points.rounding().is_some());
     match (&learned.header.frames.images, &args.labels) {
@@ -232,7 +260,14 @@ fn check_options(args: &Args, learned: &TrainedFlow) -> Result<()> {
         (None, _) if args.draws.is_some_and(|draws| draws != 1) && !is_rounded => {
             useless("--draws", args.draws.unwrap_or_default().to_string(), no_noise)
         }
-        (None, Some(path)) => useless("--labels", path.display().to_string(), points),
+        (None, Some(path)) if learned.class_names().is_empty() => {
+            useless("--labels", path.display().to_string(), "the run was trained without labels")
+        }
+        (Some(_), _) if args.label.is_some() => useless(
+            "--label",
+            args.label.clone().unwrap_or_default(),
+            "images take their classes from --labels",
+        ),
         (Some(frame), Some(path)) if frame.classes.is_none() => {
             useless("--labels", path.display().to_string(), "the run was trained without labels")
         }
@@ -312,7 +347,9 @@ impl Points {
                 let reason = format!("{found} {noun} of numbers instead of {dim} ({wanted}){remedy}");
                 return Err(IoError::Csv { path, line, reason, remedy: None }.into());
             }
-            return Ok(Points { path, rows: Rows::from_flat(csv.data, dim), lines: Some(csv.lines) });
+            let rows = Rows::from_flat(csv.data, dim);
+            let rows = if csv.labels.is_empty() { rows } else { rows.with_labels(csv.labels)? };
+            return Ok(Points { path, rows, lines: Some(csv.lines) });
         }
         let (path, array) = (path.to_owned(), read_npy(path)?);
         match array.shape[..] {
@@ -332,6 +369,9 @@ impl Points {
         match error {
             Error::Eval(EvalError::Point { row, value, reason, .. }) => {
                 EvalError::Point { place: place(&file, lines, row), row, value, reason }.into()
+            }
+            Error::Eval(EvalError::NoSuchClass { row, class, classes, .. }) => {
+                EvalError::NoSuchClass { row, class, classes, place: place(&file, lines, row) }.into()
             }
             Error::Eval(EvalError::Unsolved { rows, value, outcome, .. }) => {
                 let place = match (lines, rows) {

@@ -4,6 +4,7 @@ use super::bar::Count;
 use super::error::{CliError, Result};
 use super::file_kind::FileKind;
 use super::given;
+use super::input;
 use super::runs;
 use super::say::{check, done, is_json, note};
 use super::table::grouped;
@@ -44,10 +45,10 @@ pub struct Args {
     /// Output file: .npy, .csv, .png or .svg; - prints CSV [default: RUN/samples.npy]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Class of the images, a whole number from 0; required for a run that was trained with --labels, an
-    /// error for others
-    #[arg(long, value_name = "K", visible_alias = "class", allow_negative_numbers = true)]
-    label: Option<usize>,
+    /// Class of the rows, by its name, or of the images, a whole number from 0; required for a run that was
+    /// trained with --labels, an error for others
+    #[arg(long, value_name = "CLASS", visible_alias = "class", allow_hyphen_values = true)]
+    label: Option<String>,
     /// Draw in N steps of 2 evaluations of the vector field, 1 to 1024: fast, not exact [default: as many
     /// as a tolerance of 1e-4 needs; image sets 1e-3]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -87,7 +88,9 @@ pub fn run(args: &Args) -> Result<()> {
     let run = runs::folder(&args.run, args.out.as_deref())?;
     let path = args.out.clone().unwrap_or_else(|| run.join("samples.npy"));
     let mut learned = TrainedFlow::open(&run)?;
-    if let Some(class) = args.label {
+    input::check_chosen(&learned, args.label.is_some(), "choose one with --label")?;
+    let class = args.label.as_ref().map(|label| input::class(&learned, label)).transpose()?;
+    if let Some(class) = class {
         learned = learned.class(class);
     }
     if let Some(steps) = args.steps {
@@ -107,8 +110,11 @@ pub fn run(args: &Args) -> Result<()> {
         let columns = learned.header.frames.images.is_none().then(|| learned.columns());
         let mut summary = serde_json::json!({
             "run": run, "file": path, "count": n, "dim": learned.dim(), "columns": columns, "seed": args.seed,
-            "label": args.label, "steps": args.steps,
+            "label": class, "steps": args.steps,
         });
+        if !learned.class_names().is_empty() {
+            summary["label"] = args.label.clone().into();
+        }
         if let Some(found) = &inpainted {
             summary["given"] = args.given.clone().into();
             summary["effective_sample_size"] = found.effective_sample_size.into();
@@ -256,7 +262,7 @@ fn images(
         FileKind::Standard => print_csv(&learned.columns(), parts)?,
         FileKind::Png | FileKind::Svg => {
             let images = parts.collect::<flowline::Result<Vec<_>>>()?.concat();
-            let of_class = args.label.map_or_else(String::new, |k| format!(" of class {k}"));
+            let of_class = args.label.as_ref().map_or_else(String::new, |k| format!(" of class {k}"));
             let title = format!("{} samples{of_class}", grouped(n as u64));
             let columns = COLUMNS.min((n as f64).sqrt().ceil() as usize);
             let sheet =

@@ -344,6 +344,50 @@ pub enum DataError {
         /// The number of images.
         images: usize,
     },
+    /// The labels of a table are no classes: they are all equal, or too many.
+    #[error("points {name}: {found} classes in {rows} rows; give 2 or more, of about 2 rows or more each")]
+    ClassCount {
+        /// The file, or `given`, and the label column.
+        name: String,
+        /// Number of classes.
+        found: usize,
+        /// Number of rows.
+        rows: usize,
+    },
+    /// No training row has a class.
+    #[error("points {name}: no training row has the class {class}; leave it out, or join it with another")]
+    EmptyClass {
+        /// The file, or `given`.
+        name: String,
+        /// The name of the class.
+        class: String,
+    },
+    /// A label of other points is no class of the training points.
+    #[error("points {place}: \"{class}\" is no class of the training points; their classes are {classes}")]
+    UnknownClass {
+        /// The file and the line or row.
+        place: String,
+        /// The label.
+        class: String,
+        /// The classes of the training points.
+        classes: String,
+    },
+    /// Other points have no labels, but the training points have.
+    #[error("points {name} have no labels, but the training points have; give them the same label column")]
+    NoClasses {
+        /// The file, or `given`.
+        name: String,
+    },
+    /// The number of labels differs from the number of rows.
+    #[error("points {name}: {found} labels for {rows} rows; give one label per row")]
+    RowLabels {
+        /// The file, or `given`.
+        name: String,
+        /// The number of labels.
+        found: usize,
+        /// The number of rows.
+        rows: usize,
+    },
     /// A label is not a class number.
     #[error("labels {name}: label {row} is {}; labels are whole numbers from 0 to 65535", in_short(*value))]
     Label {

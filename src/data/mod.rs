@@ -22,6 +22,7 @@
 //! - *standardized coordinates* `x = (p - mean) / std` per axis, in which models work and entropies and
 //!   likelihoods are stated, in nats.
 mod alias;
+mod classes;
 mod error;
 pub(crate) mod estimate;
 mod gray;
@@ -73,5 +74,6 @@ pub use self::{
     pixels::SMOOTHING,
     points::place,
 };
+pub(crate) use classes::numbers as class_numbers;
 pub(crate) use estimate::grouped;
 pub(crate) use image_density::Cover;

@@ -4,8 +4,9 @@
 //! Training points are at least two; their values are finite and not constant in any column, so their
 //! standardized form exists. Held-out points use the mean and standard deviation of the training points.
 
+use super::classes::Classes;
 use super::{DataError, Rounding, Rows, Standardizer};
-use crate::io::{Fnv, Table, is_table_name, read_csv, read_npy};
+use crate::io::{Fnv, Table, is_table_name, listed, read_csv, read_npy};
 use std::path::Path;
 
 /// Points `[n, d]` in the units of the data, and their standardized coordinates.
@@ -32,12 +33,13 @@ pub struct Points {
     /// The line of each row in the file, from 1; empty if the rows are not from a text file.
     lines: Vec<usize>,
     num_dropped: usize,
+    classes: Option<Classes>,
 }
 
 impl Points {
     /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1), or from a table (`.csv`, `.tsv`, `.txt`,
-    /// `.dat`, or one of them and `.gz`; a heading gives the names of the columns). To choose columns, use [`CsvOptions`](crate::io::CsvOptions), then
-    /// [`from_table`](Self::from_table).
+    /// `.dat`, or one of them and `.gz`; a heading gives the names of the columns). To choose columns, use
+    /// [`CsvOptions`](crate::io::CsvOptions), then [`from_table`](Self::from_table).
     ///
     /// # Errors
     /// [`DataError::File`] for other formats, an unreadable file or rows of different length;
@@ -65,15 +67,70 @@ impl Points {
     /// The rows of a table, with the names of its columns.
     ///
     /// # Errors
-    /// As [`from_rows`](Self::from_rows); messages name lines of the table's file.
+    /// As [`from_rows`](Self::from_rows); messages name lines of the table's file. [`DataError::ClassCount`] for its
+    /// labels.
     pub fn from_table(table: Table) -> Result<Self, DataError> {
-        let Table { path, columns, data, lines, num_dropped, .. } = table;
+        let Table { path, columns, data, lines, num_dropped, label_column, labels, .. } = table;
         let (count, dim) = (lines.len(), columns.len());
         // Messages name columns without a heading by their number.
         let is_named = columns.iter().enumerate().any(|(i, name)| *name != format!("x{}", i + 1));
         let heading = if is_named { columns } else { Vec::new() };
         let points = Self::build(path.display().to_string(), (data, dim), count, (heading, lines))?;
-        Ok(Self { num_dropped, ..points })
+        let points = Self { num_dropped, ..points };
+        let Some(column) = label_column else { return Ok(points) };
+        let classes = Some(Classes::of(&points.name, column, &labels)?);
+        Ok(Self { classes, ..points })
+    }
+
+    /// Adds the class of each row, by its name.
+    ///
+    /// # Errors
+    /// [`DataError::RowLabels`] if there is not one label per row, [`DataError::ClassCount`] for one class, or more than
+    /// half as many as rows.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::data::Points;
+    /// let points = Points::from_rows([[1.0], [2.0], [3.0], [5.0]])?.with_labels(["b", "a", "a", "b"])?;
+    /// assert_eq!((points.class_names(), points.labels()), (&["a", "b"].map(String::from)[..], Some(&[1, 0, 0, 1][..])));
+    /// # Ok::<(), flowline::data::DataError>(())
+    /// ```
+    pub fn with_labels<L: Into<String>>(
+        self,
+        labels: impl IntoIterator<Item = L>,
+    ) -> Result<Self, DataError> {
+        let labels: Vec<String> = labels.into_iter().map(Into::into).collect();
+        if labels.len() != self.len() {
+            let (found, rows) = (labels.len(), self.len());
+            return Err(DataError::RowLabels { name: self.name, found, rows });
+        }
+        let classes = Some(Classes::of(&self.name, String::new(), &labels)?);
+        Ok(Self { classes, ..self })
+    }
+
+    /// The number of each row's class, from 0, if the points have labels.
+    pub fn labels(&self) -> Option<&[u16]> {
+        self.classes.as_ref().map(|classes| &classes.of_rows[..])
+    }
+
+    /// The number of classes, if the points have labels.
+    pub fn classes(&self) -> Option<usize> {
+        self.classes.as_ref().map(|classes| classes.names.len())
+    }
+
+    /// The names of the classes, numbers in their order, then text; empty without labels.
+    pub fn class_names(&self) -> &[String] {
+        self.classes.as_ref().map_or(&[], |classes| &classes.names)
+    }
+
+    /// The label column; empty for labels in memory, and without labels.
+    pub(crate) fn label_column(&self) -> &str {
+        self.classes.as_ref().map_or("", |classes| &classes.column)
+    }
+
+    /// The name of each row's class; empty without labels.
+    pub(super) fn names_of_labels(&self) -> Vec<String> {
+        self.classes.as_ref().map_or_else(Vec::new, Classes::labels)
     }
 
     /// Points from values in memory.
@@ -126,7 +183,7 @@ impl Points {
             let (column, mean, std) = (columns[a].clone(), standard.mean[a], standard.std[a]);
             return Err(DataError::Spread { name, column, mean, std });
         }
-        Ok(Self { name, columns, standard, values, lines, num_dropped: 0 })
+        Ok(Self { name, columns, standard, values, lines, num_dropped: 0, classes: None })
     }
 
     /// Number of rows of the table that were left out because a cell is missing.
@@ -167,7 +224,10 @@ impl Points {
     /// these rows is constant or cannot be standardized.
     pub fn rows(&self, which: &[usize]) -> Result<Self, DataError> {
         let (values, lines) = (self.values_of(which), self.lines_of(which));
-        Self::build(self.name.clone(), (values, self.dim()), which.len(), (self.columns.clone(), lines))
+        let name = self.name.clone();
+        let rows = Self::build(name, (values, self.dim()), which.len(), (self.columns.clone(), lines))?;
+        let classes = self.classes.as_ref().map(|classes| classes.select(which));
+        Ok(Self { classes, ..rows })
     }
 
     /// The given rows in the standardized coordinates of the training points `learned`: held-out points from
@@ -183,7 +243,21 @@ impl Points {
         let (standard, values) = (learned.standard.clone(), self.values_of(which));
         let lines = self.lines_of(which);
         let (name, columns) = (self.name.clone(), self.columns.clone());
-        Ok(Self { name, columns, standard, values, lines, num_dropped: 0 })
+        let classes = self.numbered_as(which, learned)?;
+        Ok(Self { name, columns, standard, values, lines, num_dropped: 0, classes })
+    }
+
+    /// The classes of the given rows, with the numbers that the training points have.
+    fn numbered_as(&self, which: &[usize], learned: &Points) -> Result<Option<Classes>, DataError> {
+        let Some(known) = &learned.classes else { return Ok(None) };
+        let Some(own) = &self.classes else { return Err(DataError::NoClasses { name: self.name.clone() }) };
+        let labels = own.select(which).labels();
+        let of_rows = known.numbers(&labels).map_err(|i| DataError::UnknownClass {
+            place: self.place(which[i]),
+            class: labels[i].clone(),
+            classes: listed(&known.names, "classes"),
+        })?;
+        Ok(Some(Classes { of_rows, ..known.clone() }))
     }
 
     /// Decorrelates the coordinates of these training points, unless their covariance is nearly singular.
@@ -210,10 +284,12 @@ impl Points {
         which.iter().flat_map(|&i| &self.values[i * d..(i + 1) * d]).copied().collect()
     }
 
-    /// A fingerprint of the data (FNV-1a, 64 bit, of dimension and values).
+    /// A fingerprint of the data (FNV-1a, 64 bit, of dimension and values, and of the classes if there are any).
     pub fn fingerprint(&self) -> u64 {
         let words = std::iter::once(self.dim() as u64).chain(self.values.iter().map(|v| v.to_bits()));
-        Fnv::of(words.flat_map(u64::to_le_bytes)).number()
+        let labels = self.labels().unwrap_or_default().iter().flat_map(|label| label.to_le_bytes());
+        let names = self.class_names().iter().flat_map(|name| name.bytes().chain([0]));
+        Fnv::of(words.flat_map(u64::to_le_bytes).chain(names).chain(labels)).number()
     }
 }
 
@@ -256,6 +332,26 @@ mod tests {
             (points.columns.clone(), points.values()),
             (vec!["speed".to_owned()], &[0.5, 0.25, 7.0][..])
         );
+    }
+
+    #[test]
+    fn held_out_labels_have_the_numbers_of_the_training_points() {
+        let rows = || Points::from_rows([[1.0], [2.0], [4.0], [7.0]]).unwrap();
+        let train = rows().with_labels(["b", "a", "10", "9"]).unwrap_err().to_string();
+        assert!(train.contains("given: 4 classes in 4 rows"), "{train}");
+        let train = rows().with_labels(["b", "a", "b", "a"]).unwrap();
+        let other = rows().with_name("t.csv").with_labels(["b", "b", "c", "c"]).unwrap();
+        let held_out = other.held_out(&[1, 0], &train).unwrap();
+        assert_eq!((held_out.labels(), held_out.classes()), (Some(&[1, 1][..]), Some(2)));
+        let message = other.held_out(&[0, 3], &train).unwrap_err().to_string();
+        assert!(
+            message.contains(
+                "t.csv row 4 (from 1): \"c\" is no class of the training points; their classes are a, b"
+            ),
+            "{message}"
+        );
+        assert!(rows().held_out(&[0], &train).unwrap_err().to_string().contains("have no labels"));
+        assert_ne!(train.fingerprint(), rows().fingerprint());
     }
 
     #[cfg(feature = "ndarray")]

@@ -33,6 +33,8 @@ pub struct Rows {
     ragged: Option<[usize; 3]>,
     /// Names of the columns; empty if they have none.
     names: Vec<String>,
+    /// The name of each row's class; empty without labels.
+    labels: Vec<String>,
 }
 
 impl Rows {
@@ -63,6 +65,28 @@ impl Rows {
             return Err(DataError::ColumnNames { found: names.len(), expected: self.dim });
         }
         Ok(Rows { names, ..self })
+    }
+
+    /// Adds the class of each row, by its name. [`TrainedFlow::log_prob`](crate::train::TrainedFlow::log_prob) of a run
+    /// with classes evaluates each row under its class.
+    ///
+    /// # Errors
+    /// [`DataError::RowLabels`] if there is not one label per row.
+    pub fn with_labels<L: Into<String>>(
+        self,
+        labels: impl IntoIterator<Item = L>,
+    ) -> Result<Rows, DataError> {
+        let labels: Vec<String> = labels.into_iter().map(Into::into).collect();
+        if labels.len() != self.count {
+            let (name, found, rows) = ("given".to_owned(), labels.len(), self.count);
+            return Err(DataError::RowLabels { name, found, rows });
+        }
+        Ok(Rows { labels, ..self })
+    }
+
+    /// The name of each row's class; empty without labels.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
     }
 
     /// Number of rows.
@@ -206,7 +230,7 @@ impl From<&Rows> for Rows {
 impl From<&Points> for Rows {
     fn from(points: &Points) -> Rows {
         let named = Rows::from_flat(points.values().to_vec(), points.dim());
-        Rows { names: points.columns.clone(), ..named }
+        Rows { names: points.columns.clone(), labels: points.names_of_labels(), ..named }
     }
 }
 

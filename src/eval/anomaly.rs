@@ -26,11 +26,12 @@ impl Fitted {
             return Err(EvalError::NoDraws.into());
         }
         let (rows, tolerances) = (self.checked(rows)?, self.settings.tolerances(DRAW_TOLERANCE)?);
+        let flow = drawable(self.chosen()?, tolerances);
         let log_probs = self.log_prob(&rows)?;
         if log_probs.is_empty() {
             return Ok(Vec::new());
         }
-        let (standard, d, flow) = (self.standard(), self.dim(), drawable(&self.flow, tolerances));
+        let (standard, d) = (self.standard(), self.dim());
         let typicality = flow.typicality(draws, key)?.shifted(standard.log_jacobian());
         let x: Vec<f32> = standard.transform(rows.values()).into_iter().map(|x| x as f32).collect();
         let z = flow.pull_back(&Tensor::from_vec([rows.len(), d], x))?.to_vec();

@@ -78,6 +78,24 @@ pub enum EvalError {
         /// Number of coordinates of the data.
         dim: usize,
     },
+    /// The density of a run with classes is not shown over the plane.
+    #[error("{what} is not available for a table with classes; sample each class, and plot its rows")]
+    NoPlaneOfClasses {
+        /// The request.
+        what: &'static str,
+    },
+    /// The label of a row is no class of the run.
+    #[error("{place}: \"{class}\" is no class of this run; its classes are {classes}")]
+    NoSuchClass {
+        /// The row, in words.
+        place: String,
+        /// The index of the row, from 0.
+        row: usize,
+        /// Its label.
+        class: String,
+        /// The classes of the run.
+        classes: String,
+    },
     /// A sample is not finite in the units of the data.
     #[error(
         "sample {row} is {value} in the units of the data, beyond the range of 64-bit numbers (1.8e308); scale the columns down and train again"

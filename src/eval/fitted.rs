@@ -6,12 +6,13 @@
 
 use super::draws::Draws;
 use super::input::{Input, IntoRows};
-use super::measure::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, PairSampler, Sampler};
+use super::measure::{DRAW_TOLERANCE, LogDensity, MEASURE_TOLERANCE, PairSampler, Sampler, with_labels};
 use super::settings::Settings;
 use super::{EvalError, Frames, ImageFrame, PointsFrame};
-use crate::cnf::config::Flow;
-use crate::data::{DataError, PixelTransform, Rows, Standardizer};
+use crate::cnf::config::{Flow, of_class};
+use crate::data::{DataError, PixelTransform, Rows, Standardizer, class_numbers};
 use crate::error::{Error, Result};
+use crate::io::listed;
 use crate::ode::{Outcome, SolveError, Tolerance};
 use crate::tensor::Key;
 
@@ -31,6 +32,8 @@ pub(crate) struct Fitted {
     pub pixels: Option<PixelTransform>,
     /// How it is evaluated.
     pub settings: Settings,
+    /// The flow of the class that is set, for a table with classes.
+    of_class: Option<Flow>,
 }
 
 /// Results in parts: a part is an error if its solve ended early.
@@ -38,7 +41,28 @@ pub(crate) type Parts<'a, T> = Box<dyn Iterator<Item = Result<T>> + 'a>;
 
 impl Fitted {
     pub(crate) fn new(flow: Flow, frames: &Frames, pixels: Option<PixelTransform>) -> Fitted {
-        Fitted { flow, frames: frames.clone(), pixels, settings: Settings::default() }
+        Fitted { flow, frames: frames.clone(), pixels, settings: Settings::default(), of_class: None }
+    }
+
+    /// Sets the class of samples and rows. A method that uses it refuses a class that does not exist.
+    pub(crate) fn set_class(&mut self, class: usize) {
+        self.settings.class = Some(class);
+        let exists = self.classes().is_some_and(|classes| class < classes);
+        self.of_class = exists.then(|| of_class(&self.flow, class)).flatten();
+    }
+
+    /// Number of classes of a table, if it has any.
+    pub(crate) fn classes(&self) -> Option<usize> {
+        self.frames.points.as_ref().and_then(PointsFrame::classes)
+    }
+
+    /// The flow of the class that is set; of a run without classes, its flow.
+    ///
+    /// # Errors
+    /// As [`Settings::class`].
+    pub(super) fn chosen(&self) -> Result<&Flow> {
+        self.settings.class(self.classes())?;
+        Ok(self.of_class.as_ref().unwrap_or(&self.flow))
     }
 
     /// The frame of the image or, for points in the plane, of the window over them. `what` names the request
@@ -48,6 +72,9 @@ impl Fitted {
     /// [`EvalError::NoPlane`] for an image set and for points of another dimension than 2.
     pub(crate) fn plane(&self, what: &'static str) -> Result<&ImageFrame> {
         let dim = self.dim();
+        if self.classes().is_some() {
+            return Err(EvalError::NoPlaneOfClasses { what }.into());
+        }
         self.frames.image.as_ref().ok_or_else(|| EvalError::NoPlane { what, dim }.into())
     }
 
@@ -105,11 +132,11 @@ impl Fitted {
         if self.frames.images.is_some() {
             return Ok(Box::new(self.sample_images(n, steps, key)?));
         }
-        self.settings.class(None)?;
+        let flow = self.chosen()?;
         let tolerances = self.settings.tolerances(DRAW_TOLERANCE)?;
         let sampler = steps.map_or_else(|| Sampler::with_tolerances(tolerances), Sampler::in_steps);
         let mut units = self.units();
-        Ok(Box::new(sampler.draw(&self.flow, n, key).map(move |part| units(&part?))))
+        Ok(Box::new(sampler.draw(flow, n, key).map(move |part| units(&part?))))
     }
 
     /// Converts parts of standardized samples, in their order, to rows.
@@ -148,11 +175,11 @@ impl Fitted {
         if self.frames.images.is_some() {
             return Ok(Box::new(self.sample_images_with_log_prob(n, key)?));
         }
-        self.settings.class(None)?;
+        let flow = self.chosen()?;
         let sampler = PairSampler::new(self.settings.tolerances(MEASURE_TOLERANCE)?);
         let shift = self.standard().log_jacobian();
         let mut units = self.units();
-        Ok(Box::new(sampler.draw(&self.flow, n, key).map(move |part| {
+        Ok(Box::new(sampler.draw(flow, n, key).map(move |part| {
             let (rows, log_prob) = part?;
             Ok((units(&rows)?, log_prob.into_iter().map(|x| x + shift).collect()))
         })))
@@ -173,8 +200,26 @@ impl Fitted {
         }
     }
 
+    /// The number of each row's class, for rows with labels of a run with classes if no class is set.
+    fn class_of_rows(&self, rows: &Rows) -> Result<Option<Vec<u16>>> {
+        let Some(frame) = self.frames.points.as_ref().filter(|frame| frame.classes().is_some()) else {
+            return Ok(None);
+        };
+        if self.settings.class.is_some() || rows.labels().is_empty() {
+            return Ok(None);
+        }
+        let of_rows = class_numbers(&frame.class_names, rows.labels());
+        Ok(Some(of_rows.map_err(|row| EvalError::NoSuchClass {
+            place: format!("row {}", row + 1),
+            row,
+            class: rows.labels()[row].clone(),
+            classes: listed(&frame.class_names, "classes"),
+        })?))
+    }
+
     fn densities(&self, rows: Rows) -> Result<impl Iterator<Item = Result<Vec<f64>>> + '_> {
-        self.settings.class(None)?;
+        let labels = self.class_of_rows(&rows)?;
+        let flow = if labels.is_some() { &self.flow } else { self.chosen()? };
         let (rtol, atol) = self.settings.tolerances(MEASURE_TOLERANCE)?;
         let rounding = self.frames.points.as_ref().and_then(PointsFrame::rounding);
         let of_draws = |(count, rounding)| Draws { rounding, count, seed: self.settings.noise_seed };
@@ -186,7 +231,10 @@ impl Fitted {
         let (frame, shift) = (self.standard(), self.standard().log_jacobian());
         let solve = move |first: usize, points: &[f64]| -> Result<Vec<f64>> {
             let standard: Vec<f32> = frame.transform(points).into_iter().map(|x| x as f32).collect();
-            let found = density.eval_rows(&self.flow, &standard, d).map_err(|e| match e {
+            let count = points.len() / d;
+            let labels = labels.as_ref().map_or(&[][..], |labels| &labels[first..first + count]);
+            let (standard, width) = with_labels(&standard, labels, d);
+            let found = density.eval_rows(flow, &standard, width).map_err(|e| match e {
                 Error::Solve(SolveError::Incomplete { outcome, .. }) => self.unsolved(first, points, outcome),
                 e => e,
             })?;

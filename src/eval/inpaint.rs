@@ -46,7 +46,7 @@ impl Fitted {
             return Err(EvalError::Point { place, row: 0, value, reason }.into());
         }
         let mut found =
-            drawable(&self.flow, tolerances).inpaint_in(&scaled, n.max(1), key, &standard.factor)?;
+            drawable(self.chosen()?, tolerances).inpaint_in(&scaled, n.max(1), key, &standard.factor)?;
         found.rows.truncate(n * d);
         found.rows = standard.unscaled(&found.rows);
         for drawn in found.rows.chunks_exact_mut(d) {

@@ -15,6 +15,7 @@ use crate::ode::{Method, SolveError};
 use crate::tensor::{Key, Tensor};
 use rand::Rng;
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Rows per call: enough to keep many threads busy, and few enough that the last call, which is filled up to this
 /// number, wastes little time.
@@ -76,8 +77,15 @@ impl LogDensity {
     }
 
     fn of_rows(rows: usize, rtol: f64, atol: f64) -> LogDensity {
+        // The last column of a flow with classes has the class of the row.
         let solve = move |flow: &Flow, x: &Tensor, _: &Key| {
-            let flow = flow.clone().method(Method::Tsit5);
+            let (mut flow, mut x) = (flow.clone().method(Method::Tsit5), x.clone());
+            if flow.blocks[0].num_classes() > 0 {
+                let dim = flow.base.dim;
+                flow = flow.condition_on(&x.slice(1, dim..dim + 1));
+                x = x.slice(1, 0..dim);
+            }
+            let x = &x;
             flow.error_norm(ErrorNorm::default()).rtol(rtol).atol(atol).log_prob(x)
         };
         let rows = rows.min(at_most(rows).next_multiple_of(TILE));
@@ -174,6 +182,8 @@ pub struct HeldOutRows {
     pub log_p: Option<Vec<f64>>,
     /// The place of each row in its file, for messages; empty for rows that are sampled.
     pub places: Vec<String>,
+    /// The number of each row's class; empty without classes.
+    pub labels: Vec<u16>,
 }
 
 impl HeldOutRows {
@@ -181,7 +191,7 @@ impl HeldOutRows {
     pub(crate) fn of_image<R: Rng + ?Sized>(image: &ImageDensity, n: usize, rng: &mut R) -> HeldOutRows {
         let points = image.sample(n, rng);
         let log_p = Some(image.log_probs(&points));
-        HeldOutRows { points: points.into_flattened(), log_p, places: Vec::new() }
+        HeldOutRows { points: points.into_flattened(), log_p, places: Vec::new(), labels: Vec::new() }
     }
 
     /// Points of a toy density with their true log-densities, evaluated before rounding to f32: a rounded point may lie
@@ -195,8 +205,19 @@ impl HeldOutRows {
         let (drawn, density, shift) = (toy.sample(n, rng), toy.density(), standard.log_jacobian());
         let points = standard.transform(drawn.as_flattened()).into_iter().map(|x| x as f32).collect();
         let log_p = Some(drawn.par_iter().map(|&x| density.log_prob(x) - shift).collect());
-        HeldOutRows { points, log_p, places: Vec::new() }
+        HeldOutRows { points, log_p, places: Vec::new(), labels: Vec::new() }
     }
+}
+
+/// Rows, with their class as the last column if they have labels, and the number of columns: what [`LogDensity`] of a
+/// flow with classes takes.
+pub fn with_labels<'a>(points: &'a [f32], labels: &[u16], dim: usize) -> (Cow<'a, [f32]>, usize) {
+    if labels.is_empty() {
+        return (points.into(), dim);
+    }
+    let rows = points.chunks_exact(dim).zip(labels);
+    let rows = rows.flat_map(|(row, &k)| row.iter().copied().chain([f32::from(k)]));
+    (rows.collect::<Vec<_>>().into(), dim + 1)
 }
 
 /// The score of a flow on held-out points, in nats.
@@ -255,8 +276,10 @@ pub fn score(
     let chunk = density.rows_per_call();
     by.in_chunks((Work::Score, n, chunk, chunk), progress, |part| {
         let points = &rows.points[part.start * dim..part.end * dim];
+        let labels = if rows.labels.is_empty() { &[][..] } else { &rows.labels[part.clone()] };
+        let (points, width) = with_labels(points, labels, dim);
         let mut lost = Vec::new();
-        let log_q = density.eval_solved(flow, points, (dim, part.start), &mut lost)?;
+        let log_q = density.eval_solved(flow, &points, (width, part.start), &mut lost)?;
         let solved = || part.clone().zip(&log_q).filter(|(row, _)| !lost.contains(row));
         let gap = |log_p: &Vec<f64>| {
             Estimate::of(&solved().map(|(row, &q)| log_p[row] - f64::from(q)).collect::<Vec<_>>())
@@ -315,14 +338,21 @@ impl Sampler {
         n: usize,
         key: &'a Key,
     ) -> impl Iterator<Item = Result<Vec<f64>>> + 'a {
-        let dim = flow.blocks[0].dim();
-        (0u32..).zip((0..n).step_by(self.rows)).map(move |(i, start)| {
-            let z = flow.base.sample(self.rows, flow.dtype(), &key.fold_in(i));
-            // The rows of a tile share their steps, so the last part is computed whole and truncated.
-            let mut points = self.program.call(flow, &z, key)?.to_vec();
-            points.truncate((n - start) * dim);
-            Ok(points)
-        })
+        (0u32..)
+            .zip((0..n).step_by(self.rows))
+            .map(move |(i, start)| self.part(flow, (n - start).min(self.rows), &key.fold_in(i)))
+    }
+
+    /// Up to as many samples as a part has, in standardized coordinates, row-major.
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    pub fn part(&self, flow: &Flow, n: usize, key: &Key) -> Result<Vec<f64>> {
+        let z = flow.base.sample(self.rows, flow.dtype(), key);
+        // The rows of a tile share their steps, so the last part is computed whole and truncated.
+        let mut points = self.program.call(flow, &z, key)?.to_vec();
+        points.truncate(n * flow.base.dim);
+        Ok(points)
     }
 }
 

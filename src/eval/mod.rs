@@ -69,6 +69,6 @@ pub(crate) use measure::{HeldOutRows, LogDensity, Score, drawable};
 pub(crate) use most::tests::with_at_most;
 pub(crate) use most::{at_most, side_at_most};
 pub use points_frame::PointsFrame;
-pub(crate) use points_frame::{dequantized_text, dropped_text};
+pub(crate) use points_frame::{classes_text, dequantized_text, dropped_text};
 pub(crate) use target::TEST_STREAM;
 pub use target::TrainingData;

@@ -2,7 +2,7 @@
 
 use super::file_name;
 use crate::data::{Points, Rounding, Standardizer, grouped};
-use crate::io::shortened;
+use crate::io::{listed, shortened};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -33,6 +33,12 @@ pub struct PointsFrame {
     /// Number of rows of the table that were left out because a cell is missing; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_dropped: Option<usize>,
+    /// The column of labels; `None` for labels in memory, and without classes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_column: Option<String>,
+    /// The names of the classes; empty without classes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_names: Vec<String>,
 }
 
 impl PointsFrame {
@@ -48,7 +54,19 @@ impl PointsFrame {
             fingerprint,
             steps: Vec::new(),
             num_dropped: None,
+            label_column: Some(train.label_column().to_owned()).filter(|name| !name.is_empty()),
+            class_names: train.class_names().to_vec(),
         }
+    }
+
+    /// The number of classes, if there are any.
+    pub fn classes(&self) -> Option<usize> {
+        Some(self.class_names.len()).filter(|&count| count > 0)
+    }
+
+    /// The classes as text, if there are any: `3 by species: setosa, versicolor, virginica`.
+    pub fn classes_text(&self) -> Option<String> {
+        classes_text(&self.class_names, self.label_column.as_deref())
     }
 
     /// The number of rows that were left out as text, if there are any.
@@ -76,6 +94,12 @@ impl PointsFrame {
     pub fn standard(&self) -> Standardizer {
         Standardizer { mean: self.mean.clone(), std: self.std.clone(), factor: self.factor.clone() }
     }
+}
+
+/// Classes as text, if there are any.
+pub(crate) fn classes_text(names: &[String], column: Option<&str>) -> Option<String> {
+    let by = column.map_or_else(String::new, |name| format!(" by {}", shortened(name)));
+    (!names.is_empty()).then(|| format!("{}{by}: {}", names.len(), listed(names, "classes")))
 }
 
 /// A number of rows that were left out as text.

@@ -97,7 +97,12 @@ fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
 fn a_score_leaves_out_rows_whose_solves_end_early_and_counts_them() {
     let points: Vec<f32> =
         [[0.1, 0.2], [90.0, 0.0], [-0.3, 0.1], [0.0, -80.0], [1.5, -2.0], [60.0, 60.0]].concat();
-    let rows = |points: &[f32]| HeldOutRows { points: points.to_vec(), log_p: None, places: Vec::new() };
+    let rows = |points: &[f32]| HeldOutRows {
+        points: points.to_vec(),
+        log_p: None,
+        places: Vec::new(),
+        labels: Vec::new(),
+    };
     let density = LogDensity::for_measures(1e-6, 1e-6);
     let scored = |flow: &Flow, points: &[f32]| {
         score(&density, flow, (&rows(points), usize::MAX), 2, &Deadline::none(), |_| ())

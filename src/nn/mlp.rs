@@ -63,6 +63,22 @@ impl Mlp {
         self.behind_first(self.layers[0].forward_joined(a, b))
     }
 
+    /// The network with its last `inputs.len()` inputs fixed at these numbers: their product is part of the bias.
+    pub(super) fn with_last_inputs(mut self, inputs: &[f64]) -> Mlp {
+        let first = &mut self.layers[0];
+        let (all, width) = (first.inputs(), first.weight.shape()[1]);
+        let left = all - inputs.len();
+        let weight = first.weight.to_vec();
+        let mut bias = first.bias.as_ref().map_or_else(|| vec![0.0; width], Tensor::to_vec);
+        for (x, row) in inputs.iter().zip(weight[left * width..].chunks_exact(width)) {
+            bias.iter_mut().zip(row).for_each(|(bias, w)| *bias += x * w);
+        }
+        let dtype = first.weight.dtype();
+        first.weight = Tensor::from_vec([left, width], weight[..left * width].to_vec()).cast(dtype);
+        first.bias = Some(Tensor::from_vec([width], bias).cast(dtype));
+        self
+    }
+
     fn behind_first(&self, first: Tensor) -> Tensor {
         self.layers[1..].iter().fold(first, |x, layer| layer.forward(&self.activation.apply(&x)))
     }

@@ -9,6 +9,7 @@ use super::{
     PixelTransformKind, Preset, StartKind, Steps, TargetKind, TimesKind,
 };
 use crate::cnf::config::is_default;
+use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -147,6 +148,28 @@ impl Objective {
 }
 
 impl TrainConfig {
+    /// Refuses a model of a table that has another number of classes than the table.
+    ///
+    /// # Errors
+    /// [`Error::Model`].
+    pub(super) fn check_classes(&self, of_data: usize) -> Result<()> {
+        let classes = |field: &FieldConfig| match *field {
+            FieldConfig::Fourier { classes, .. } | FieldConfig::Mlp { classes, .. } => classes,
+            _ => 0,
+        };
+        let is_other = |field: &FieldConfig| {
+            classes(field) != of_data || of_data > 0 && !matches!(field, FieldConfig::Fourier { .. })
+        };
+        let fields =
+            std::iter::once(&self.model.field).chain(self.model.unlike.iter().map(|(field, _)| field));
+        let Some(field) = fields.into_iter().find(|field| is_other(field)) else { return Ok(()) };
+        let reason = format!(
+            "the points have {of_data} classes, but a field of the flow has {}; a table with classes needs fields `FourierMlp::with_classes`, also preconditioned",
+            classes(field)
+        );
+        Err(Error::Model { reason })
+    }
+
     /// Updates of all phases together.
     pub fn updates(&self) -> u64 {
         self.phases.iter().map(|p| p.updates).sum()

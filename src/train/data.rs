@@ -83,7 +83,9 @@ impl TrainingData {
                     ..DataShape::PLANE
                 }
             }
-            TrainingData::Points(..) => DataShape { dim, is_table: true, ..DataShape::PLANE },
+            TrainingData::Points(points, _) => {
+                DataShape { dim, is_table: true, classes: points.classes().unwrap_or(0), ..DataShape::PLANE }
+            }
             TrainingData::Toy(_) => DataShape { dim, ..DataShape::PLANE },
         }
     }
@@ -136,9 +138,11 @@ impl TrainingData {
         config: &TrainConfig,
     ) -> Result<Prepared> {
         let seed = config.seed;
-        let (train, held_out) = given.parts(points, ("points", &points.name, None), Points::len, seed)?;
+        let (train, held_out) =
+            given.parts(points, ("points", &points.name, points.labels()), Points::len, seed)?;
         let parts = Parts::of(&train, &held_out);
         let mut train = points.rows(&train)?;
+        check_classes(points, &train)?;
         let rounding = if config.dequantize { Rounding::of(&train) } else { Rounding::default() };
         rounding.widen(&mut train.standard);
         if config.decorrelate {
@@ -151,7 +155,8 @@ impl TrainingData {
             let few = subset(rows, None, MEASURED, seed ^ stream);
             let places = few.iter().map(|&row| of.place(row)).collect();
             let points = of.held_out(&few, &train)?.dequantized(&rounding, &few, seed ^ stream);
-            Ok(HeldOutRows { points: points.standardized(), log_p: None, places })
+            let labels = points.labels().unwrap_or_default().to_vec();
+            Ok(HeldOutRows { points: points.standardized(), log_p: None, places, labels })
         };
         let (validation, test) = (rows(0, VALIDATION_STREAM)?, Some(rows(1, TEST_STREAM)?));
         // The hash does not include a separate test set, because the weights do not depend on it.
@@ -175,10 +180,11 @@ impl TrainingData {
         Ok(self.over(&train, frame, HeldOut::Rows { validation, test: None }, parts))
     }
 
-    /// Prepares points and, if they lie in the plane, the window of their figures. The color scale of the
-    /// window is that of the target density, or of the histogram of the points.
+    /// Prepares points and, if they lie in the plane and have no classes, the window of their figures. The color scale
+    /// of the window is that of the target density, or of the histogram of the points.
     fn over(&self, train: &Points, points: PointsFrame, held_out: HeldOut, parts: Parts) -> Prepared {
-        let mut image = (train.dim() == 2).then(|| ImageFrame::of_points(train, &points));
+        let is_plane = train.dim() == 2 && train.classes().is_none();
+        let mut image = is_plane.then(|| ImageFrame::of_points(train, &points));
         if let Some(frame) = &mut image {
             let (values, rows, cols) = self.truth(frame, 2 * frame.side());
             frame.density_max =
@@ -190,6 +196,19 @@ impl TrainingData {
         });
         let frames = Frames { image, points: Some(points), images: None };
         Prepared { source, matching: FlowMatching::new(), exact: None, held_out, frames, parts }
+    }
+}
+
+/// Refuses classes without a training row.
+fn check_classes(points: &Points, train: &Points) -> Result<()> {
+    let labels = train.labels().unwrap_or_default();
+    let is_there = |k: usize| labels.iter().any(|&label| usize::from(label) == k);
+    match (0..points.classes().unwrap_or(0)).find(|&k| !is_there(k)) {
+        None => Ok(()),
+        Some(k) => {
+            let (name, class) = (points.name.clone(), points.class_names()[k].clone());
+            Err(DataError::EmptyClass { name, class }.into())
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use super::best::{Criterion, Measured};
 use super::budget::End;
 use super::session::Session;
 use super::{Activity, Flow, ImageFrame, Objective, PlotsKind, TrainConfig, TrainingData};
-use crate::data::grouped;
+use crate::cnf::config::of_class;
+use crate::data::{Points, grouped};
 use crate::error::{Error, Result};
 use crate::eval::figures::{self, Artist, CORNER_POINTS, SAMPLES};
 use crate::eval::{Deadline, Inner, Sampler, Work};
@@ -81,20 +82,36 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
     let (flow, standard) = (&session.state.ema, session.header.standard());
     // One program is compiled: for samples, or for the density of points with one coordinate.
     session.programs.compiles += 1;
+    // Flows of classes, each with its share of the rows.
+    let flows = shares(points, flow);
     if points.dim() == 1 {
-        return figures::line(folder, points, figures::over_line(flow, &standard, figures::on_line(points))?);
+        let mut line: Vec<[f64; 2]> = figures::on_line(points).into_iter().map(|x| [x, 0.0]).collect();
+        for (share, flow) in &flows {
+            let found = figures::over_line(flow, &standard, figures::on_line(points))?;
+            line.iter_mut().zip(found).for_each(|(sum, [_, p])| sum[1] += share * p);
+        }
+        return figures::line(folder, points, line);
     }
     let by = session.timing.budget.deadline(&session.timing.watch);
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let (rows, mut samples) =
         (session.judging.draw.rows_per_call(), Vec::with_capacity(CORNER_POINTS * points.dim()));
-    let mut parts = Sampler::of_rows(rows).draw(flow, CORNER_POINTS, &key);
+    let sampler = Sampler::of_rows(rows);
+    let parts = |(k, (share, flow)): (u32, &(f64, Flow))| {
+        let (count, key) = ((share * CORNER_POINTS as f64).round() as usize, key.clone());
+        let key = if k == 0 { key } else { key.fold_in(k << 16) };
+        let flow = flow.clone();
+        let part = move |(i, start): (u32, usize)| (flow.clone(), (count - start).min(rows), key.fold_in(i));
+        (0..).zip((0..count).step_by(rows)).map(part)
+    };
+    let mut parts = (0..).zip(&flows).flat_map(parts);
     by.share(0.5).in_chunks(
         (Work::Samples, CORNER_POINTS, rows, 0),
         |_| (),
         |_| {
-            let part = parts.next().expect("invariant: a part for each chunk")?;
-            samples.extend(standard.inverse_transform(&part));
+            for (flow, n, key) in parts.by_ref().take(flows.len()) {
+                samples.extend(standard.inverse_transform(&sampler.part(&flow, n, &key)?));
+            }
             Ok::<_, Error>(())
         },
     )?;
@@ -103,6 +120,14 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
         return Ok(());
     }
     by.watch.run(Work::Figures, CORNER, || figures::corner(folder, points, &samples))
+}
+
+/// The flow of each class with its share of the points; without classes, the flow.
+fn shares(points: &Points, flow: &Flow) -> Vec<(f64, Flow)> {
+    let Some(labels) = points.labels() else { return vec![(1.0, flow.clone())] };
+    let count = |k: usize| labels.iter().filter(|&&label| usize::from(label) == k).count() as f64;
+    let of = |k: usize| Some((count(k) / labels.len() as f64, of_class(flow, k)?));
+    (0..points.classes().unwrap_or(0)).filter_map(of).collect()
 }
 
 /// Draws the figures of a density over the plane; `learned` are its values. Under a time limit, figures for which

@@ -88,7 +88,8 @@ impl TrainedFlow {
         let dropped = points.and_then(PointsFrame::dropped_text);
         let noise = points.and_then(PointsFrame::dequantized_text);
         let from = self.header.config.start_normals().map(start::named);
-        let more = [("dropped", dropped), ("dequantized", noise), ("start", from)];
+        let classes = points.and_then(PointsFrame::classes_text);
+        let more = [("classes", classes), ("dropped", dropped), ("dequantized", noise), ("start", from)];
         let more = more.into_iter().filter_map(|(name, value)| Some((name, value?)));
         lines(&scores.figures().into_iter().chain(more).collect::<Vec<_>>())
     }

@@ -98,12 +98,26 @@ const ALONE_LR: f64 = 1e-3;
 
 /// A network of Fourier features without damping, whose output is the velocity.
 fn plain_features(features: usize, log_frequency_max: f64) -> FieldConfig {
-    FieldConfig::Fourier { features, log_frequency_max, damping: 0.0, preconditioned: false, normals: 0 }
+    FieldConfig::Fourier {
+        features,
+        log_frequency_max,
+        damping: 0.0,
+        preconditioned: false,
+        normals: 0,
+        classes: 0,
+    }
 }
 
 /// A network of damped Fourier features, added to the velocity of a normal density.
 fn damped_features(features: usize, log_frequency_max: f64) -> FieldConfig {
-    FieldConfig::Fourier { features, log_frequency_max, damping: DAMPING, preconditioned: true, normals: 0 }
+    FieldConfig::Fourier {
+        features,
+        log_frequency_max,
+        damping: DAMPING,
+        preconditioned: true,
+        normals: 0,
+        classes: 0,
+    }
 }
 
 /// The field and the width of its layers for points in `dim` dimensions. The damped form is a formula for the points of
@@ -190,6 +204,9 @@ impl TrainConfig {
                 (config.model.field, config.model.hidden) = (field, vec![width; DEPTH]);
             }
             None => {}
+        }
+        if let FieldConfig::Fourier { classes, .. } = &mut config.model.field {
+            *classes = shape.classes;
         }
         config.decorrelate = shape.is_table;
         if shape.dim > EXACT_DIM {

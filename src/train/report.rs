@@ -2,7 +2,7 @@
 
 use super::scores::lines;
 use super::{LearnedFrom, Objective, Scores, ToleranceRow, start};
-use crate::eval::{dequantized_text, dropped_text};
+use crate::eval::{classes_text, dequantized_text, dropped_text};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -116,6 +116,12 @@ pub struct TrainReport {
     /// Number of rows of the table that were left out because a cell is missing; `None` without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub num_dropped: Option<usize>,
+    /// The names of the classes of a table; empty without classes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub class_names: Vec<String>,
+    /// The column of labels of a table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_column: Option<String>,
     /// Number of threads.
     pub threads: usize,
     /// The seed.
@@ -176,13 +182,15 @@ pub struct PhaseReport {
 }
 
 impl TrainReport {
-    /// The scores of the model by name, means with their standard errors: test scores first; then the rows dropped, the
-    /// columns with noise and the start.
+    /// The scores of the model by name, means with their standard errors: test scores first; then the classes, the
+    /// rows dropped, the columns with noise and the start.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         let noise = dequantized_text(&self.dequantized).map(|columns| ("dequantized", columns));
         let from = self.start_normals.map(|normals| ("start", start::named(normals)));
         let dropped = dropped_text(self.num_dropped).map(|rows| ("dropped", rows));
-        self.scores().figures().into_iter().chain(dropped).chain(noise).chain(from).collect()
+        let classes = classes_text(&self.class_names, self.label_column.as_deref());
+        let classes = classes.map(|classes| ("classes", classes));
+        self.scores().figures().into_iter().chain(classes).chain(dropped).chain(noise).chain(from).collect()
     }
 
     /// The scores only.

@@ -385,6 +385,9 @@ impl<'a> Trainer<'a> {
         if let Some(phase) = config.phases.iter().find(|phase| phase.batch % config.shards != 0) {
             return Err(TrainError::Shards { shards: config.shards, batch: phase.batch }.into());
         }
+        if let TrainingData::Points(points, _) = &self.data {
+            config.check_classes(points.classes().unwrap_or(0))?;
+        }
         let (dim, name, of_data) = (config.model.dim, self.data.name(), self.data.dim());
         if dim != of_data {
             let reason = format!("the flow has {dim} dimensions, but the points of {name} have {of_data}");

@@ -141,6 +141,8 @@ pub struct PointsTable {
     /// The width of the noise on each column in standardized coordinates, `[d]`, if the points are dequantized; if they
     /// are also decorrelated, `[d, d]`, row i for the noise on column i.
     pub steps: Option<Tensor>,
+    /// The class of each row, `[n, 1]`, if they have labels.
+    pub labels: Option<Tensor>,
 }
 }
 
@@ -194,7 +196,11 @@ impl Tables {
     /// The table of points.
     pub fn of_points(points: &Points) -> Tables {
         let rows = Tensor::from_vec([points.len(), points.dim()], points.standardized());
-        Tables::Points(PointsTable { rows, steps: None })
+        let labels = points.labels().map(|labels| {
+            let labels = labels.iter().map(|&k| f32::from(k)).collect();
+            Tensor::from_vec([points.len(), 1], labels)
+        });
+        Tables::Points(PointsTable { rows, steps: None, labels })
     }
 
     /// The table of points whose rounded columns get noise of one step, new in each draw.
@@ -228,13 +234,17 @@ impl Tables {
         match self {
             Tables::Image(image) => image.draw(rows, key),
             Tables::Points(table) => {
+                let n = table.rows.shape()[0];
+                let of = |which: &Tensor| {
+                    (table.rows.take(which), table.labels.as_ref().map(|labels| labels.take(which)))
+                };
                 let Some(steps) = &table.steps else {
-                    let which = below(table.rows.shape()[0], rows, key);
-                    return Batch::plain(table.rows.take(&which), None);
+                    let (points, labels) = of(&below(n, rows, key));
+                    return Batch::plain(points, labels);
                 };
                 let [which, noise] = key.split();
-                let points = table.rows.take(&below(table.rows.shape()[0], rows, &which));
-                Batch::plain(points + noise_of(steps, rows, &noise), None)
+                let (points, labels) = of(&below(n, rows, &which));
+                Batch::plain(points + noise_of(steps, rows, &noise), labels)
             }
             Tables::Rows(given) => Batch::plain(given.rows.clone(), given.labels.clone()),
         }

@@ -56,8 +56,9 @@ pub struct Args {
     /// For tables: also learn columns that only count rows (id, index, no name)
     #[arg(long, help_heading = INPUT, conflicts_with = "columns")]
     pub keep_counters: bool,
-    /// For image sets: class of each image, a whole number from 0; an IDX, .npy or .csv file
-    #[arg(long, value_name = "FILE", help_heading = INPUT)]
+    /// Class of each row or image. For tables: a column of names or numbers; for image sets: whole numbers from
+    /// 0, an IDX, .npy or .csv file
+    #[arg(long, value_name = "LABELS", help_heading = INPUT)]
     pub labels: Option<PathBuf>,
     /// For tables and image sets: data that select the best weights [default: a random tenth of DATA]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]

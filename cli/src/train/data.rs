@@ -2,8 +2,10 @@
 
 use super::super::error::{CliError, Result, nearest};
 use super::super::input::{self, Cells};
+use super::super::say::note;
+use super::super::table::grouped;
 use super::Args;
-use flowline::__internal::{Given, read_npy_header};
+use flowline::__internal::{Given, listed, read_npy_header};
 use flowline::data::{ImageDensity, ImageSet, Points, ToyDensity};
 use flowline::train::{TrainError, TrainedFlow, TrainingData};
 use std::path::{Path, PathBuf};
@@ -24,24 +26,25 @@ pub fn check_input(args: &Args, ranks: usize) -> Result<()> {
     }
 }
 
-/// Opens DATA for a run in a folder: the built-in image if DATA is not given, a table, a toy density if no file has its name, a set of
-/// images, points as `.npy`, otherwise an image.
+/// Opens DATA for a run in a folder: the built-in image if DATA is not given, a table, a toy density if no file has
+/// its name, a set of images, points as `.npy`, otherwise an image.
 ///
 /// # Errors
 /// Data that cannot be read; options that do not apply to them.
 pub fn open(args: &Args, folder: &Path) -> Result<TrainingData> {
     let set = args.data.as_deref().map(is_image_set).transpose()?.unwrap_or(false);
+    let is_table = args.data.as_deref().is_some_and(input::is_table);
     let labels = [&args.labels, &args.validation_labels, &args.test_labels];
     for (option, file) in ["--labels", "--validation-labels", "--test-labels"].into_iter().zip(labels) {
-        if let Some(file) = file.as_ref().filter(|_| !set) {
-            return Err(useless(
-                option,
-                file.display().to_string(),
-                "it needs a set of images, and DATA is not one",
-            ));
+        let takes = |_: &&PathBuf| set || is_table && option == "--labels";
+        let reason = match is_table {
+            true => "it needs a set of images; a table for --validation or --test has the column --labels",
+            false => "it needs a table or a set of images, and DATA is neither",
+        };
+        if let Some(file) = file.as_ref().filter(|file| !takes(file)) {
+            return Err(useless(option, file.display().to_string(), reason));
         }
     }
-    let is_table = args.data.as_deref().is_some_and(input::is_table);
     let keeps = args.keep_counters.then(|| ("--keep-counters", "true".to_owned()));
     if let Some((option, value)) = input::of_tables(args.columns.as_ref(), cells(args)).or(keeps)
         && !is_table
@@ -84,15 +87,34 @@ fn learned_columns(args: &Args, folder: &Path) -> Vec<String> {
     run.filter(|run| run.header.frames.points.is_some()).map_or_else(Vec::new, |run| run.columns())
 }
 
+/// Prints the number of rows of each class.
+fn note_classes(points: &Points) {
+    let count = |k: usize| {
+        points.labels().unwrap_or_default().iter().filter(|&&label| usize::from(label) == k).count()
+    };
+    let names = points.class_names().iter().enumerate();
+    let each: Vec<String> = names.map(|(k, name)| format!("{name} ({})", grouped(count(k) as u64))).collect();
+    if !each.is_empty() {
+        note(&format!(
+            "{}: {} classes, with their rows: {}",
+            points.name,
+            each.len(),
+            listed(&each, "classes")
+        ));
+    }
+}
+
 /// Points of a table; the validation and test tables have the same columns.
 fn table(args: &Args, path: &Path, folder: &Path) -> Result<TrainingData> {
     let options = input::options(args.columns.as_deref(), cells(args))?;
+    let options = input::with_labels(options, args.labels.as_deref());
     let options_of_data = if args.keep_counters { options.clone() } else { options.clone().skip_counters() };
     let found = input::read(path, &options_of_data, &learned_columns(args, folder))?;
     input::note_columns(&found, &options, args.keep_counters);
     input::note_dropped(&found);
     let like = if found.has_heading { found.columns.clone() } else { Vec::new() };
     let points = Points::from_table(found)?;
+    note_classes(&points);
     let other = |path: &Option<PathBuf>| -> Result<Option<Points>> {
         let Some(path) = path else { return Ok(None) };
         Ok(Some(match input::is_table(path) {

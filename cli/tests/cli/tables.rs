@@ -21,7 +21,7 @@ fn people(place: &Place) {
 fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     let place = Place::new();
     people(&place);
-    let (out, err) = place.output(&format!("train people.csv --out counted --plan"));
+    let (out, err) = place.output("train people.csv --out counted --plan");
     let columns = "people.csv: columns height_cm, weight_kg; left out, not numbers: name; left out, count rows: id (--keep-counters keeps them)\n";
     assert!(err.contains(columns), "{out} {err}");
     let (out, err) = place.output(&format!("train people.csv --keep-counters --out all {SMALL}"));
@@ -29,7 +29,7 @@ fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     assert!(err.contains("columns id, height_cm, weight_kg; left out, not numbers: name\n"), "{err}");
     // A run that learned a counter reads it again.
     let (_, err) = place.output(&format!("train people.csv --resume --out all {SMALL}"));
-    assert!(!err.contains("people.csv: columns"), "{err}");
+    assert!(err.contains("people.csv: columns id, height_cm, weight_kg\n"), "{err}");
     place.done(&format!("train people.csv --columns weight_kg,3 --out two {SMALL}"));
     assert!(place.done("info two").contains("people.csv: weight_kg, height_cm"));
     place.done("sample two -n 20 -o s.csv");
@@ -80,7 +80,7 @@ fn columns_of_text_are_left_out_and_others_can_be_chosen() {
         1,
         &["mixed.csv line 3: 2 columns instead of 3"],
     );
-    fs::write(place.path("mixed.csv"), "a;b\n1;2;3\n4;5\n").unwrap();
+    fs::write(place.path("mixed.csv"), "a;b\n1;2;3\n4;5;6;7\n").unwrap();
     place.fails(&format!("train mixed.csv --out no {SMALL}"), 1, &["mixed.csv line", "--delimiter ';'"]);
 }
 
@@ -113,6 +113,42 @@ fn rows_with_missing_cells_are_refused_or_left_out_and_counted() {
     assert!(values.lines().all(|value| plain.lines().any(|other| other == value)), "{values} {plain}");
     place.fails("train moons --drop-missing", 2, &["--drop-missing", "not a table"]);
     place.fails("train people.csv --decimal x", 2, &["give . or ,"]);
+}
+
+/// Two kinds of rows, 40 units apart, with a class each.
+#[test]
+fn classes_of_a_table_are_learned_sampled_and_scored_by_their_names() {
+    let place = Place::new();
+    let mut text = "kind,x,y\n".to_owned();
+    for i in 0..120 {
+        let t = f64::from(i) * 0.7;
+        let (kind, at) = if i % 3 == 0 { ("tall", 40.0) } else { ("small", 0.0) };
+        let _ = writeln!(text, "{kind},{},{}", at + t.sin(), (1.3 * t).cos());
+    }
+    fs::write(place.path("kinds.csv"), &text).unwrap();
+    let train =
+        "train kinds.csv --labels kind --out run --updates 150 --width 16 --depth 1 --batch 64 --plots none";
+    let (out, err) = place.output(train);
+    assert!(err.contains("kinds.csv: 2 classes, with their rows: small (80), tall (40)\n"), "{err}");
+    assert!(out.contains("2 by kind: small, tall"), "{out}");
+    let mean = |class: &str| {
+        place.done(&format!("sample run -n 200 --label {class} -o s.csv"));
+        let rows = flowline::io::read_csv(place.path("s.csv")).unwrap();
+        rows.column("x").unwrap().iter().sum::<f64>() / 200.0
+    };
+    let means = [mean("tall"), mean("small")];
+    assert!(means[0] > means[1] + 10.0, "{means:?}");
+    place.fails("sample run -n 2", 2, &["classes small, tall", "choose one with --label"]);
+    place.fails("sample run -n 2 --class huge", 2, &["--label=huge", "small, tall"]);
+    // Each row is scored under its label, or all under one class.
+    let numbers = |text: String| -> Vec<f64> { text.lines().map(|x| x.parse().unwrap()).collect() };
+    let own = numbers(place.done("log-prob run kinds.csv"));
+    let tall = numbers(place.done("log-prob run kinds.csv --label tall"));
+    assert!(own.len() == 120 && (0..120).all(|i| i % 3 != 0 || (own[i] - tall[i]).abs() < 1e-3));
+    assert!(own.iter().sum::<f64>() > tall.iter().sum::<f64>() + 10.0);
+    fs::write(place.path("other.csv"), text.replacen("small", "huge", 1)).unwrap();
+    place.fails("log-prob run other.csv", 1, &["other.csv line 3: \"huge\" is no class of this run"]);
+    place.fails("train kinds.csv --labels x --out no", 1, &["kinds.csv, column x: 120 classes in 120 rows"]);
 }
 
 #[test]

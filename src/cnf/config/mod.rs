@@ -7,6 +7,6 @@
 mod model;
 mod solve;
 
-pub(crate) use model::is_default;
 pub use model::{ActivationKind, FieldConfig, Flow, ModelConfig};
+pub(crate) use model::{is_default, of_class};
 pub use solve::{DivergenceKind, Kept, SolveConfig, Steps};

@@ -66,6 +66,9 @@ pub enum FieldConfig {
         /// The number of normal densities of a [`MixturePreconditioned`] field; 0 for another field.
         #[serde(default, skip_serializing_if = "is_default")]
         normals: usize,
+        /// Number of classes; 0 for an unconditional field.
+        #[serde(default, skip_serializing_if = "is_default")]
+        classes: usize,
     },
     /// [`ConcatSquash`].
     ConcatSquash,
@@ -169,7 +172,8 @@ impl ModelConfig {
         most("the number of layers is", layers.len() + 1, MOST_BLOCKS)?;
         layers.iter().try_for_each(|&width| most("the width of a layer is", width, MOST_WIDTH))?;
         match field {
-            FieldConfig::Fourier { features, log_frequency_max, damping, normals, .. } => {
+            FieldConfig::Fourier { features, log_frequency_max, damping, normals, classes, .. } => {
+                at_most("the number of classes is", classes, MOST_CLASSES)?;
                 most("the number of frequencies is", features, MOST_WIDTH)?;
                 at_most("the number of normal densities is", normals, MOST_NORMALS)?;
                 let rotations = self.dim.saturating_mul(self.dim).saturating_mul(normals);
@@ -210,7 +214,14 @@ impl ModelConfig {
 
     fn field(&self, field: FieldConfig, hidden: &[usize], key: &Key) -> AnyVelocityField {
         match field {
-            FieldConfig::Fourier { features, log_frequency_max, damping, preconditioned, normals } => {
+            FieldConfig::Fourier {
+                features,
+                log_frequency_max,
+                damping,
+                preconditioned,
+                normals,
+                classes,
+            } => {
                 let frequencies = if self.dim == 2 {
                     golden_frequencies(features, log_frequency_max)
                 } else {
@@ -219,7 +230,7 @@ impl ModelConfig {
                     normal_frequencies(self.dim, features, log_frequency_max, &key)
                         * (self.dim as f64).powf(-0.5)
                 };
-                let net = FourierMlp::new(frequencies, hidden, key).damping(damping);
+                let net = FourierMlp::with_classes(frequencies, hidden, classes, key).damping(damping);
                 match (normals, preconditioned) {
                     (0, false) => net.into(),
                     (0, true) => Preconditioned::new(net).into(),
@@ -282,10 +293,29 @@ impl ModelConfig {
     }
 }
 
+/// The flow of one class of a flow whose fields have classes. `None` for fields other than [`FourierMlp`]s.
+pub(crate) fn of_class(flow: &Flow, class: usize) -> Option<Flow> {
+    let block = |block: &AnyVelocityField| match block.clone() {
+        AnyVelocityField::Fourier(net) => Some(net.of_class(class).into()),
+        AnyVelocityField::PreconditionedFourier(net) => {
+            Some(Preconditioned { field: net.field.of_class(class) }.into())
+        }
+        AnyVelocityField::MixturePreconditionedFourier(mut net) => {
+            net.field = net.field.of_class(class);
+            Some(net.into())
+        }
+        _ => None,
+    };
+    let blocks = flow.blocks.iter().map(block).collect::<Option<Vec<_>>>()?;
+    Some(Flow { blocks, ..flow.clone() })
+}
+
 impl FieldConfig {
     fn of_fourier(net: &FourierMlp, preconditioned: bool, normals: usize) -> (FieldConfig, Vec<usize>) {
         let (features, damping, log_frequency_max) = (net.frequencies.get().shape()[1], net.damping, 0.0);
-        let field = FieldConfig::Fourier { features, log_frequency_max, damping, preconditioned, normals };
+        let classes = net.num_classes();
+        let field =
+            FieldConfig::Fourier { features, log_frequency_max, damping, preconditioned, normals, classes };
         (field, hidden(&net.mlp))
     }
 

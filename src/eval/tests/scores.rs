@@ -79,7 +79,7 @@ fn a_score_is_the_mean_over_the_rows_that_there_is_time_for() {
             .map(|x| log_normal(&x.iter().map(|&x| x.into()).collect::<Vec<_>>()))
             .collect();
         let log_p = draw.coin().then(|| (0..n).map(|_| draw.uniform(-5.0, 0.0)).collect::<Vec<f64>>());
-        let rows = HeldOutRows { points, log_p: log_p.clone(), places: Vec::new() };
+        let rows = HeldOutRows { points, log_p: log_p.clone(), places: Vec::new(), labels: Vec::new() };
         let is_late = draw.coin();
         let watch = Stopwatch::new(TimeSource::on(|now_s, _, units| now_s + units));
         let by = if is_late { watch.deadline(0.0, 0.0) } else { watch.no_deadline() };
@@ -118,7 +118,7 @@ fn a_known_density_is_scored_on_new_parts_until_the_gap_is_precise() {
             let points: Vec<f32> = (0..n).map(|_| normal(&mut draw) as f32).collect();
             let gaps: Vec<f64> = (0..n).map(|_| spread * normal(&mut draw)).collect();
             let log_p = points.iter().zip(&gaps).map(|(&x, gap)| log_normal(&[x.into()]) + gap).collect();
-            (HeldOutRows { points, log_p: Some(log_p), places: Vec::new() }, gaps)
+            (HeldOutRows { points, log_p: Some(log_p), places: Vec::new(), labels: Vec::new() }, gaps)
         };
         let (parts, is_late) = (2 + draw.below(4), n < 900 || draw.coin());
         let asked = std::cell::RefCell::new(Vec::new());
@@ -127,7 +127,7 @@ fn a_known_density_is_scored_on_new_parts_until_the_gap_is_precise() {
             asked.borrow_mut().push(part);
             Some(of_part(part).0)
         };
-        let empty = HeldOutRows { points: Vec::new(), log_p: None, places: Vec::new() };
+        let empty = HeldOutRows { points: Vec::new(), log_p: None, places: Vec::new(), labels: Vec::new() };
         let held_out = HeldOut::Rows { validation: empty, test: None };
         // A second for each row, so that the time is over after some parts.
         let watch = Stopwatch::new(TimeSource::on(|now_s, _, units| now_s + units));
@@ -159,7 +159,8 @@ fn a_known_density_is_scored_on_new_parts_until_the_gap_is_precise() {
 
 #[test]
 fn rows_that_a_score_leaves_out_are_counted_and_the_first_is_named() {
-    let rows = |places: Vec<String>| HeldOutRows { points: vec![0.0; 6], log_p: None, places };
+    let rows =
+        |places: Vec<String>| HeldOutRows { points: vec![0.0; 6], log_p: None, places, labels: Vec::new() };
     let named = (0..6).map(|i| format!("a.csv line {}", i + 2)).collect();
     let held_out = HeldOut::Rows { validation: rows(named), test: Some(rows(Vec::new())) };
     let mut draw = Draw(24);

@@ -84,6 +84,9 @@ impl Case {
             entropy_nats: None,
             fingerprint: String::new(),
             steps: Vec::new(),
+            num_dropped: None,
+            label_column: None,
+            class_names: Vec::new(),
         };
         let fitted = Fitted::new(still(dim), &Frames { points: Some(frame), ..Frames::default() }, None);
         Case { dim, mean, std, factor, fitted }

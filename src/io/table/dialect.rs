@@ -1,9 +1,10 @@
 //! The delimiter and the decimal mark of a table, from its first records.
 //!
 //! A delimiter is possible if it divides the first records into the same number of cells, more than one. Of several
-//! possible ones, the delimiter wins that explains the others: a comma in a number is a decimal mark, but a semicolon in
-//! a cell is unexplained. Next, the delimiter wins that leaves the fewest columns with both numbers and text, then the one
-//! that leaves the greater part of the columns numeric. If two remain that make other cells, or two divide a single line, the table is ambiguous, and refused.
+//! possible ones, the delimiter wins that explains the others: a comma in a number is a decimal mark, but a semicolon
+//! in a cell of text is unexplained, and so are numbers beside blanks. Next, the delimiter wins that leaves the fewest
+//! columns with both numbers and text, then the one that leaves the greater part of the columns numeric. If two remain
+//! that make other cells, or two divide a single line, the table is ambiguous, and refused.
 
 use super::cells::Record;
 use super::cells::Records;
@@ -105,14 +106,18 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// Whether a cell of text contains another delimiter that also divides the records.
+    /// Whether a cell of text contains another delimiter that also divides the records, or numbers beside blanks that do.
     fn is_unexplained(&self, others: &[Split]) -> bool {
-        let other =
-            |c: char| c != ' ' && c != self.delimiter && others.iter().any(|split| split.delimiter == c);
+        let divides = |c: char| c != self.delimiter && others.iter().any(|split| split.delimiter == c);
+        let has_blanks = divides(' ');
+        let is_odd = |text: &str| {
+            text.contains(|c| c != ' ' && divides(c))
+                || has_blanks
+                    && text.contains([' ', '\t'])
+                    && text.split_whitespace().any(|part| self.is_number(part))
+        };
         let cells = self.data().iter().flat_map(|record| &record.cells);
-        cells
-            .filter(|cell| !cell.is_quoted)
-            .any(|cell| cell.text.contains(other) && !self.is_number(&cell.text))
+        cells.filter(|cell| !cell.is_quoted).any(|cell| !self.is_number(&cell.text) && is_odd(&cell.text))
     }
 
     /// Of the columns that are not empty, the share of those without both numbers and text, and the share of numeric ones.

@@ -30,6 +30,8 @@ struct Drawn {
     kinds: Vec<Kind>,
     /// By row and column; `None` for a missing cell and in columns of text.
     rows: Vec<Vec<Option<f64>>>,
+    /// The labels that the cells are, `None` for a missing cell.
+    labels: Vec<Vec<Option<String>>>,
     lines: Vec<usize>,
     /// For each row, the byte at which it begins.
     starts: Vec<usize>,
@@ -51,7 +53,7 @@ fn number(draw: &mut Draw, kind: Kind) -> String {
         1 => format!("{x:.1}"),
         2 => format!("{x:.3}"),
         3 => format!("{x:e}"),
-        4 => format!("{:+.2}", x),
+        4 => format!("{x:+.2}"),
         _ => format!("{:.2}", x.abs()).trim_start_matches('0').to_owned(),
     }
 }
@@ -65,86 +67,111 @@ fn quoted(draw: &mut Draw, cell: &str, delimiter: char) -> String {
     if needs || draw.below(8) == 0 { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
 
+/// Headings: some are empty, some hold delimiters or line breaks, and those of counters may name them.
+fn headings(draw: &mut Draw, kinds: &[Kind], is_first_unnamed: bool) -> Vec<String> {
+    let mut name = |i: usize| match kinds[i] {
+        _ if i == 0 && is_first_unnamed || i > 0 && draw.below(8) == 0 => String::new(),
+        Kind::Counter if draw.coin() => draw.one(&COUNTERS).to_owned(),
+        _ if draw.below(6) == 0 => format!("{} {i}", draw.one(&WORDS)).trim().to_owned(),
+        _ => format!("v{i}"),
+    };
+    let mut names: Vec<String> = (0..kinds.len()).map(&mut name).collect();
+    if names.iter().all(String::is_empty) {
+        names[kinds.len() - 1] = "v".to_owned();
+    }
+    names
+}
+
+/// A line of cells, some with blanks around them.
+fn joined(draw: &mut Draw, cells: &[String], delimiter: char) -> String {
+    let is_space = delimiter == ' ';
+    let blanks = |draw: &mut Draw| " ".repeat(if is_space || draw.below(6) == 0 { draw.below(3) } else { 0 });
+    let between = if is_space { draw.one(&[" ", "   "]).to_owned() } else { delimiter.to_string() };
+    let padded: Vec<String> =
+        cells.iter().map(|cell| format!("{}{cell}{}", blanks(draw), blanks(draw))).collect();
+    padded.join(&between)
+}
+
+/// The value of a cell of row `count` and its text.
+fn cell(
+    draw: &mut Draw,
+    kind: Kind,
+    missing: Option<bool>,
+    count: usize,
+    decimal: char,
+) -> (Option<f64>, String) {
+    match (kind, missing) {
+        (Kind::Counter, _) => (Some(count as f64), count.to_string()),
+        (_, Some(true)) => (None, String::new()),
+        (_, Some(false)) => (None, draw.one(&MISSING).to_owned()),
+        (Kind::Text, None) => (None, draw.one(&WORDS).to_owned()),
+        (kind, None) => {
+            let text = number(draw, kind);
+            (Some(text.parse().unwrap()), text.replace('.', &decimal.to_string()))
+        }
+    }
+}
+
+fn breaks(text: &str) -> usize {
+    text.replace("\r\n", "\n").matches(['\n', '\r']).count()
+}
+
 fn drawn(draw: &mut Draw) -> Drawn {
     let width = draw.one(&[1, 2, 3, 5, 12, 60]);
     let num_rows = draw.one(&[0, 1, 2, 3, 8, 40]);
     let delimiter = draw.one(&[',', ';', '\t', ' ']);
     let decimal = if delimiter == ',' { '.' } else { draw.one(&['.', ',']) };
-    let kind =
-        |draw: &mut Draw| draw.one(&[Kind::Numbers, Kind::Numbers, Kind::Whole, Kind::Counter, Kind::Text]);
-    let mut kinds: Vec<Kind> = (0..width).map(|_| kind(draw)).collect();
+    let all = [Kind::Numbers, Kind::Numbers, Kind::Whole, Kind::Counter, Kind::Text];
+    let mut kinds: Vec<Kind> = (0..width).map(|_| draw.one(&all)).collect();
     kinds[draw.below(width)] = Kind::Numbers;
     let has_heading = draw.below(4) > 0;
     let is_first_unnamed =
         has_heading && width > 1 && kinds[0] == Kind::Counter && num_rows > 1 && draw.coin();
-    let names: Vec<String> = (0..width)
-        .map(|i| match kinds[i] {
-            _ if !has_heading || i == 0 && is_first_unnamed => String::new(),
-            _ if i > 0 && draw.below(8) == 0 => String::new(),
-            Kind::Counter if draw.coin() => draw.one(&COUNTERS).to_owned(),
-            _ if draw.below(6) == 0 => format!("{} {i}", draw.one(&WORDS)).trim().to_owned(),
-            _ => format!("v{i}"),
-        })
-        .collect();
-    let mut names = names;
-    if has_heading && names.iter().all(String::is_empty) {
-        names[width - 1] = "v".to_owned();
-    }
-    let rate = draw.one(&[0, 0, 5, 50]);
-    let first = draw.below(3) as f64;
+    let (rate, first) = (draw.one(&[0, 0, 5, 50]), draw.below(3));
     let end = draw.one(&["\n", "\r\n", "\r"]);
-    let mut out = if draw.coin() { "\u{feff}".to_owned() } else { String::new() };
-    let joined = |cells: Vec<String>, draw: &mut Draw| {
-        let blanks = |draw: &mut Draw| {
-            if delimiter == ' ' || draw.below(6) == 0 { " ".repeat(draw.below(3)) } else { String::new() }
-        };
-        let between =
-            if delimiter == ' ' { draw.one(&[" ", "   "]).to_owned() } else { delimiter.to_string() };
-        let padded: Vec<String> =
-            cells.into_iter().map(|cell| format!("{}{cell}{}", blanks(draw), blanks(draw))).collect();
-        padded.join(&between)
+    let mut table = Drawn {
+        text: if draw.coin() { "\u{feff}".to_owned() } else { String::new() },
+        delimiter,
+        decimal,
+        has_heading,
+        is_first_unnamed,
+        names: vec![String::new(); width],
+        kinds: kinds.clone(),
+        rows: Vec::new(),
+        labels: Vec::new(),
+        lines: Vec::new(),
+        starts: Vec::new(),
     };
-    let mut line = 1;
-    let breaks = |text: &str| text.replace("\r\n", "\n").matches(['\n', '\r']).count();
     if has_heading {
-        let written = names.iter().skip(usize::from(is_first_unnamed));
-        let cells = written.map(|name| quoted(draw, name, delimiter)).collect();
-        let text = joined(cells, draw) + end;
-        line += breaks(&text);
-        out += &text;
+        table.names = headings(draw, &kinds, is_first_unnamed);
+        let written = table.names.iter().skip(usize::from(is_first_unnamed));
+        let cells: Vec<String> = written.map(|name| quoted(draw, name, delimiter)).collect();
+        table.text += &(joined(draw, &cells, delimiter) + end);
     }
-    let (mut rows, mut lines, mut starts) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..num_rows {
         while draw.below(10) == 0 {
-            out += &(draw.one(&["", "  "]).to_owned() + end);
-            line += 1;
+            table.text += &(draw.one(&["", "  "]).to_owned() + end);
         }
-        let (mut values, mut cells) = (Vec::new(), Vec::new());
+        let (mut values, mut cells, mut names) = (Vec::new(), Vec::new(), Vec::new());
         for &kind in &kinds {
-            let is_missing = draw.below(100) < rate && kind != Kind::Counter && (i > 0 || has_heading);
-            let (value, cell) = match kind {
-                Kind::Counter => (Some(first + i as f64), (first as usize + i).to_string()),
-                _ if is_missing && (width == 1 || draw.coin()) => (None, draw.one(&MISSING).to_owned()),
-                _ if is_missing => (None, String::new()),
-                Kind::Text => (None, draw.one(&WORDS).to_owned()),
-                kind => {
-                    let text = number(draw, kind);
-                    (Some(text.parse().unwrap()), text.replace('.', &decimal.to_string()))
-                }
-            };
+            let is_missing = draw.below(100) < rate && (i > 0 || has_heading);
+            let missing = is_missing.then(|| width > 1 && draw.coin());
+            let (value, text) = cell(draw, kind, missing, first + i, decimal);
+            let is_word = kind == Kind::Text && !is_missing;
+            names.push(value.map(|x| x.to_string()).or(is_word.then(|| text.clone())));
             values.push(value);
-            cells.push(quoted(draw, &cell, delimiter));
+            cells.push(quoted(draw, &text, delimiter));
         }
-        let text = joined(cells, draw);
-        (lines.push(line), starts.push(out.len()));
-        line += breaks(&text) + 1;
-        out += &(text + end);
-        rows.push(values);
+        table.lines.push(1 + breaks(&table.text));
+        table.starts.push(table.text.len());
+        table.text += &(joined(draw, &cells, delimiter) + end);
+        table.rows.push(values);
+        table.labels.push(names);
     }
-    if draw.coin() {
-        out.truncate(out.len() - if out.ends_with(end) { end.len() } else { 0 });
+    if draw.coin() && table.text.ends_with(end) {
+        table.text.truncate(table.text.len() - end.len());
     }
-    Drawn { text: out, delimiter, decimal, has_heading, is_first_unnamed, names, kinds, rows, lines, starts }
+    table
 }
 
 impl Drawn {
@@ -167,11 +194,11 @@ impl Drawn {
     }
 
     /// The columns to read, text and counters left out, and the counters.
-    fn kept(&self) -> (Vec<usize>, Vec<usize>) {
+    fn kept(&self, label: Option<usize>) -> (Vec<usize>, Vec<usize>) {
         let is_empty = |i: &usize| self.rows.iter().all(|row| row[*i].is_none());
-        let numeric: Vec<usize> =
-            (0..self.width()).filter(|i| self.kinds[*i] != Kind::Text && !is_empty(i)).collect();
-        let all: Vec<usize> = if numeric.is_empty() { (0..self.width()).collect() } else { numeric };
+        let others = || (0..self.width()).filter(|i| Some(*i) != label);
+        let numeric: Vec<usize> = others().filter(|i| self.kinds[*i] != Kind::Text && !is_empty(i)).collect();
+        let all: Vec<usize> = if numeric.is_empty() { others().collect() } else { numeric };
         let is_counter = |i: &usize| {
             self.has_heading
                 && self.rows.len() > 2
@@ -192,6 +219,7 @@ struct Found {
     ambiguous: usize,
     all_text: usize,
     by_chance: usize,
+    labeled: usize,
     damaged: [usize; 4],
     counters: usize,
     unnamed: usize,
@@ -200,75 +228,88 @@ struct Found {
     delimiters: [usize; 4],
 }
 
-#[test]
-fn rows_read_and_rows_dropped_are_all_rows_and_no_cell_changes() {
-    let (mut draw, mut found) = (Draw(36), Found::default());
-    for case in 0..num_cases(120) {
-        let table = drawn(&mut draw);
-        // A single column has no delimiter, so its decimal commas need an option.
-        let is_given = draw.below(3) == 0 || table.width() == 1;
+/// What is asked of a table: 0 to refuse missing cells, 1 to drop their rows, 2 to read NaN; the column of labels.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    case: usize,
+    missing: usize,
+    label: Option<usize>,
+    is_given: bool,
+}
+
+impl Asked {
+    fn options(&self, table: &Drawn) -> CsvOptions {
         let mut options = CsvOptions::default().numeric_only().skip_counters();
-        if is_given {
+        if self.is_given {
             options = options.delimiter(table.delimiter).decimal(table.decimal);
         }
-        let missing = draw.below(3);
-        let options = match missing {
+        if let Some(label) = self.label {
+            options = options.labels((label + 1).to_string());
+        }
+        match self.missing {
             0 => options,
             1 => options.drop_missing(),
             _ => options.keep_missing(),
-        };
-        let result = options.parse("t.txt", table.text.as_bytes());
-        let (kept, counters) = table.kept();
-        let (of_kept, is_missing) = (
-            |row: &Vec<Option<f64>>| -> Vec<f64> {
-                kept.iter().map(|&i| row[i].unwrap_or(f64::NAN)).collect()
-            },
-            |row: &&Vec<Option<f64>>| kept.iter().any(|&i| row[i].is_none()),
-        );
-        let num_missing = table.rows.iter().filter(is_missing).count();
-        let read = match result {
-            Ok(read) => read,
-            Err(IoError::Csv { remedy: Some(Remedy::Delimiters | Remedy::Decimals), .. }) if !is_given => {
-                found.ambiguous += 1;
-                continue;
-            }
-            // All columns are read if none is numeric.
-            Err(e) if kept.iter().any(|&i| table.kinds[i] == Kind::Text) => {
-                let is_at = |line: &usize| e.to_string().starts_with(&format!("t.txt line {line}: column"));
-                assert!(table.lines.iter().any(is_at), "case {case}: {e}\n{}", table.text);
-                found.all_text += 1;
-                continue;
-            }
-            Err(e) => {
-                let odd = table.rows.iter().zip(&table.lines).find(|(row, _)| is_missing(row));
-                let place = odd.map(|(row, line)| {
-                    let column = kept.iter().find(|&&i| row[i].is_none()).unwrap();
-                    format!("t.txt line {line}: {}", table.shown(*column))
-                });
-                let is_there = missing == 0 && place.is_some_and(|place| e.to_string().starts_with(&place));
-                // A delimiter in text may divide all lines by chance, and then leaves no numbers.
-                assert!(is_there || !is_given, "case {case}: {e}\n{}", table.text);
-                assert!(e.to_string().starts_with("t.txt line "), "case {case}: {e}");
-                (found.missing_refused, found.by_chance) =
-                    (found.missing_refused + usize::from(is_there), found.by_chance + usize::from(!is_there));
-                continue;
-            }
-        };
-        let kept_rows =
-            || table.rows.iter().zip(&table.lines).filter(|(row, _)| missing == 2 || !is_missing(row));
-        let expected: Vec<f64> = kept_rows().flat_map(|(row, _)| of_kept(row)).collect();
-        let bits = |values: &[f64]| -> Vec<u64> { values.iter().map(|x| x.to_bits()).collect() };
-        assert!(missing > 0 || num_missing == 0 || table.rows.is_empty(), "case {case}");
-        assert_eq!(bits(&read.data), bits(&expected), "case {case}\n{}", table.text);
-        assert_eq!(read.lines, kept_rows().map(|(_, line)| *line).collect::<Vec<_>>(), "case {case}");
+        }
+    }
+
+    /// The first missing cell of a row that is dropped or refused. Where cells are NaN, a label is refused nevertheless.
+    fn missing_in(&self, table: &Drawn, kept: &[usize], row: usize) -> Option<usize> {
+        let numbers = if self.missing == 2 { &[][..] } else { kept };
+        let number = numbers.iter().copied().find(|&i| table.rows[row][i].is_none());
+        number.or(self.label.filter(|&label| table.labels[row][label].is_none()))
+    }
+
+    /// Checks an error: it names the first missing cell, unless the table is ambiguous or has no numbers.
+    fn refused(&self, table: &Drawn, error: &IoError, found: &mut Found) {
+        let (case, text, (kept, _)) = (self.case, &table.text, table.kept(self.label));
+        let is_ambiguous =
+            matches!(error, IoError::Csv { remedy: Some(Remedy::Delimiters | Remedy::Decimals), .. });
+        if is_ambiguous && !self.is_given {
+            found.ambiguous += 1;
+            return;
+        }
+        let message = error.to_string();
+        // All columns are read if none is numeric.
+        if kept.iter().any(|&i| table.kinds[i] == Kind::Text) {
+            let is_at = |line: &usize| message.starts_with(&format!("t.txt line {line}: column"));
+            assert!(table.lines.iter().any(is_at), "case {case}: {message}\n{text}");
+            found.all_text += 1;
+            return;
+        }
+        let first = (0..table.rows.len())
+            .find_map(|row| self.missing_in(table, &kept, row).map(|column| (row, column)));
+        let is_there = first.is_some_and(|(row, column)| {
+            message.starts_with(&format!("t.txt line {}: {}", table.lines[row], table.shown(column)))
+        });
+        // A delimiter in text may divide all lines by chance, and then leaves no numbers.
+        assert!(self.missing != 1 && is_there || !self.is_given, "case {case}: {message}\n{text}");
+        assert!(message.starts_with("t.txt line "), "case {case}: {message}");
+        found.missing_refused += usize::from(is_there);
+        found.by_chance += usize::from(!is_there);
+    }
+
+    /// Checks a table that was read.
+    fn read(&self, table: &Drawn, read: &Table, found: &mut Found) {
+        let (case, text, (kept, counters)) = (self.case, &table.text, table.kept(self.label));
+        let rows: Vec<usize> =
+            (0..table.rows.len()).filter(|&row| self.missing_in(table, &kept, row).is_none()).collect();
+        assert!(self.missing == 1 || rows.len() == table.rows.len(), "case {case}\n{text}");
+        let value = |(&row, &i): (&usize, &usize)| table.rows[row][i].unwrap_or(f64::NAN).to_bits();
+        let expected: Vec<u64> =
+            rows.iter().flat_map(|row| kept.iter().map(move |i| value((row, i)))).collect();
+        let bits: Vec<u64> = read.data.iter().map(|x| x.to_bits()).collect();
+        assert_eq!(bits, expected, "case {case}\n{text}");
+        assert_eq!(read.lines, rows.iter().map(|&row| table.lines[row]).collect::<Vec<_>>(), "case {case}");
+        if let Some(label) = self.label {
+            let labels = rows.iter().map(|&row| table.labels[row][label].clone().unwrap());
+            assert_eq!(read.labels, labels.collect::<Vec<_>>(), "case {case}\n{text}");
+            found.labeled += 1;
+        }
         let names = |places: &[usize]| -> Vec<String> { places.iter().map(|&i| table.name(i)).collect() };
-        if !(table.rows.is_empty() && !table.has_heading) {
-            assert_eq!(
-                (read.columns, read.counters),
-                (names(&kept), names(&counters)),
-                "case {case}\n{}",
-                table.text
-            );
+        if !table.rows.is_empty() || table.has_heading {
+            assert_eq!(read.columns, names(&kept), "case {case}\n{text}");
+            assert_eq!(read.counters, names(&counters), "case {case}\n{text}");
         }
         assert_eq!(read.lines.len() + read.num_dropped, table.rows.len());
         assert_eq!(read.has_heading, table.has_heading);
@@ -276,11 +317,33 @@ fn rows_read_and_rows_dropped_are_all_rows_and_no_cell_changes() {
         found.dropped += read.num_dropped;
         found.counters += counters.len();
         found.unnamed += usize::from(table.is_first_unnamed);
-        found.guessed_commas += usize::from(!is_given && table.decimal == ',');
+        found.guessed_commas += usize::from(!self.is_given && table.decimal == ',');
         found.wide += usize::from(table.width() == 60);
         found.delimiters[[',', ';', '\t', ' '].iter().position(|&c| c == table.delimiter).unwrap()] += 1;
-        if let Some(kind) = damage(&mut draw, &table, &kept, case) {
-            found.damaged[kind] += 1;
+    }
+}
+
+#[test]
+fn rows_read_and_rows_dropped_are_all_rows_and_no_cell_changes() {
+    let (mut draw, mut found) = (Draw(36), Found::default());
+    for case in 0..num_cases(150) {
+        let table = drawn(&mut draw);
+        let has_label = table.width() > 1 && !table.rows.is_empty() && draw.below(4) == 0;
+        let asked = Asked {
+            case,
+            missing: draw.below(3),
+            label: has_label.then(|| draw.below(table.width())),
+            // A single column has no delimiter, so its decimal commas need an option.
+            is_given: draw.below(3) == 0 || table.width() == 1,
+        };
+        match asked.options(&table).parse("t.txt", table.text.as_bytes()) {
+            Err(e) => asked.refused(&table, &e, &mut found),
+            Ok(read) => {
+                asked.read(&table, &read, &mut found);
+                if let Some(kind) = damage(&mut draw, &table, &table.kept(asked.label).0, case) {
+                    found.damaged[kind] += 1;
+                }
+            }
         }
     }
     let Found { damaged, delimiters, ambiguous, .. } = &found;
@@ -291,10 +354,10 @@ fn rows_read_and_rows_dropped_are_all_rows_and_no_cell_changes() {
         found.counters,
         found.unnamed,
         found.guessed_commas,
+        found.labeled,
         found.wide,
     ];
     assert!(counts.iter().chain(damaged).chain(delimiters).all(|&n| n > 1), "{found:?}");
-
     assert!(*ambiguous < found.read / 8 && found.by_chance <= found.read / 500, "{found:?}");
 }
 

@@ -3,13 +3,10 @@
 //! The delimiter, the decimal mark and the numeric columns are determined from the first 1,000 rows. Then all rows are
 //! read.
 
-use super::cells::{Broken, BrokenQuotes, Record, Records};
-use super::counters::{counts, is_counter_name};
-use super::dialect::{Ambiguous, Cells, Dialect, LOOKED_AT, is_heading, lacks_first_name};
-use super::value::{Value, has_decimal_comma, is_too_large};
+use super::dialect::{Ambiguous, Dialect};
+use super::reading::{Layout, Reading};
 use super::{Table, unpacked};
-use crate::io::error::Remedy;
-use crate::io::{IoError, listed, shortened};
+use crate::io::IoError;
 use std::path::{Path, PathBuf};
 
 /// Which columns of a table to read, how its cells are written, and what happens to missing cells.
@@ -37,6 +34,7 @@ pub struct CsvOptions {
     numeric_only: bool,
     skip_counters: bool,
     missing: Missing,
+    labels: Option<String>,
 }
 
 /// What happens to a missing cell of a column that is read.
@@ -97,6 +95,13 @@ impl CsvOptions {
         CsvOptions { missing: Missing::Keep, ..self }
     }
 
+    /// The column of the class of each row, by its heading or by its number from 1. It is not among the columns that are
+    /// read. A number is a label in its shortest form, so that 1 and 1.0 are the same class. A missing label is a missing
+    /// cell, also with [`keep_missing`](Self::keep_missing), which then is an error.
+    pub fn labels(self, column: impl Into<String>) -> Self {
+        CsvOptions { labels: Some(column.into()), ..self }
+    }
+
     /// If no columns are chosen and the heading has all of these, the columns to read, in this order: those of a run.
     #[doc(hidden)]
     pub fn like(self, columns: &[String]) -> Self {
@@ -136,41 +141,63 @@ impl CsvOptions {
         if let (true, Some(Err(broken))) = (layout.names.is_empty(), rows.clone().next()) {
             return Err(layout.broken(&path, broken));
         }
-        let chosen = self.chosen(&path, &layout)?;
+        let label = self.labels.as_deref().map(|asked| layout.place(&path, asked)).transpose()?;
+        let chosen = self.chosen(&path, &layout, label)?;
         let skip_counters = self.skip_counters && chosen.is_none();
         let (places, left_out) = match chosen {
             Some(places) => (places, Vec::new()),
-            None => self.all(text, &layout),
+            None => self.all(text, &layout, label),
         };
-        let mut reading = Reading::new(&path, &layout, places);
+        let mut reading = Reading::new(&path, &layout, places, label);
         for record in rows {
             reading.add(&record.map_err(|broken| layout.broken(&path, broken))?)?;
         }
         let counters = if skip_counters { reading.take_counters() } else { Vec::new() };
         let num_dropped = match self.missing {
-            Missing::Keep => 0,
+            Missing::Keep => reading.refuse_unlabeled()?,
             Missing::Drop => reading.drop_missing(),
             Missing::Refuse => reading.refuse_missing()?,
         };
-        let Reading { places, data, lines, .. } = reading;
+        let Reading { places, data, lines, labels, .. } = reading;
+        let label_column = label.map(|place| layout.names[place].clone());
+        let labels = labels.into_iter().flatten().collect();
         let columns = places.iter().map(|&place| layout.names[place].clone()).collect();
         let has_heading = layout.has_heading;
-        Ok(Table { path, columns, has_heading, data, lines, left_out, counters, num_dropped })
+        Ok(Table {
+            path,
+            columns,
+            has_heading,
+            data,
+            lines,
+            left_out,
+            counters,
+            num_dropped,
+            label_column,
+            labels,
+        })
     }
 
     /// Indices of the columns, if none are chosen, and the names of the columns of text that are left out.
-    fn all(&self, text: &str, layout: &Layout) -> (Vec<usize>, Vec<String>) {
+    fn all(&self, text: &str, layout: &Layout, label: Option<usize>) -> (Vec<usize>, Vec<String>) {
         let width = layout.names.len();
+        let is_other = |place: &usize| Some(*place) != label;
         let is_text = if self.numeric_only { layout.text_columns(text) } else { vec![false; width] };
         // If no column is numeric, the delimiter is probably wrong. All columns are then read, so that the error of the
         // first row says so.
-        let is_text = if is_text.contains(&false) { is_text } else { vec![false; width] };
-        let left_out = (0..width).filter(|&place| is_text[place]).map(|place| layout.names[place].clone());
-        ((0..width).filter(|&place| !is_text[place]).collect(), left_out.collect())
+        let is_any = (0..width).filter(is_other).any(|place| !is_text[place]);
+        let is_text = if is_any { is_text } else { vec![false; width] };
+        let (texts, numbers): (Vec<usize>, Vec<usize>) =
+            (0..width).filter(is_other).partition(|&place| is_text[place]);
+        (numbers, texts.into_iter().map(|place| layout.names[place].clone()).collect())
     }
 
     /// Indices of the chosen columns, or of those of a run, if the heading has them.
-    fn chosen(&self, path: &Path, layout: &Layout) -> Result<Option<Vec<usize>>, IoError> {
+    fn chosen(
+        &self,
+        path: &Path,
+        layout: &Layout,
+        label: Option<usize>,
+    ) -> Result<Option<Vec<usize>>, IoError> {
         let names = &layout.names;
         if !self.has_columns() {
             let place = |asked: &String| names.iter().position(|name| name == asked);
@@ -181,13 +208,8 @@ impl CsvOptions {
         }
         let mut places = Vec::new();
         for asked in &self.columns {
-            let number = || asked.parse::<usize>().ok()?.checked_sub(1).filter(|&place| place < names.len());
-            let place = names.iter().position(|name| name == asked).or_else(number);
-            let Some(place) = place else {
-                let (name, columns) = (asked.clone(), listed(names, "columns"));
-                return Err(IoError::NoColumn { path: path.to_owned(), name, columns });
-            };
-            if places.contains(&place) {
+            let place = layout.place(path, asked)?;
+            if places.contains(&place) || label == Some(place) {
                 return Err(IoError::ColumnTwice { path: path.to_owned(), name: names[place].clone() });
             }
             places.push(place);
@@ -211,199 +233,4 @@ fn text_of<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, IoError> {
         IoError::Csv { path: path.to_owned(), line, reason, remedy: None }
     })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
-}
-
-/// The columns of a table.
-struct Layout {
-    dialect: Dialect,
-    has_heading: bool,
-    /// The headings; `x1`, `x2`, ... for columns without one.
-    names: Vec<String>,
-    /// Whether the column has a name of its own.
-    is_named: Vec<bool>,
-}
-
-impl Layout {
-    /// The columns of a text, and its rows.
-    fn of(text: &str, dialect: Dialect) -> (Layout, Records<'_>) {
-        let mut rows = Records::new(text, dialect.delimiter);
-        let all = rows.clone();
-        let looked_at: Vec<Record> = rows.clone().take(LOOKED_AT + 1).map_while(Result::ok).collect();
-        let first = looked_at.first();
-        let has_heading = first.is_some_and(is_heading);
-        let mut headings: Vec<String> = match first {
-            Some(first) if has_heading => {
-                first.cells.iter().map(|cell| cell.text.trim().to_owned()).collect()
-            }
-            first => vec![String::new(); first.map_or(0, |first| first.cells.len())],
-        };
-        if lacks_first_name(&looked_at) {
-            headings.insert(0, String::new());
-        }
-        let is_named = headings.iter().map(|name| !name.is_empty()).collect();
-        let named = |(i, name): (usize, String)| if name.is_empty() { format!("x{}", i + 1) } else { name };
-        let names = headings.into_iter().enumerate().map(named).collect();
-        let rows = if has_heading {
-            rows.next();
-            rows
-        } else {
-            all
-        };
-        (Layout { dialect, has_heading, names, is_named }, rows)
-    }
-
-    /// For each column, whether it has text rather than numbers in the first rows.
-    fn text_columns(&self, text: &str) -> Vec<bool> {
-        let rows = Records::new(text, self.dialect.delimiter).skip(usize::from(self.has_heading));
-        let rows: Vec<Record> = rows.take(LOOKED_AT).map_while(Result::ok).collect();
-        let mut found = Cells::of_columns(&rows, |cell| Value::of(cell, self.dialect.decimal).is_number());
-        found.resize(self.names.len(), Cells::default());
-        found.iter().map(|column| !column.is_numeric()).collect()
-    }
-
-    /// The column in messages, by its heading or by its number.
-    fn column(&self, place: usize) -> String {
-        match self.is_named.get(place) {
-            Some(true) => format!("column {}", shortened(&self.names[place])),
-            _ => format!("column {}", place + 1),
-        }
-    }
-
-    fn broken(&self, path: &Path, broken: Broken) -> IoError {
-        let column = self.column(broken.column);
-        let reason = match broken.reason {
-            BrokenQuotes::Open => format!("{column}: the quotes of the cell do not close"),
-            BrokenQuotes::TextAfter => {
-                format!("{column}: text follows the quotes of the cell; write quotes within a cell twice")
-            }
-        };
-        IoError::Csv { path: path.to_owned(), line: broken.line, reason, remedy: None }
-    }
-}
-
-/// The rows read so far. Missing cells are NaN, and only they.
-struct Reading<'a> {
-    path: &'a Path,
-    layout: &'a Layout,
-    places: Vec<usize>,
-    data: Vec<f64>,
-    lines: Vec<usize>,
-    /// For each column of the file, the text of its first missing cell.
-    missing: Vec<Option<String>>,
-}
-
-impl<'a> Reading<'a> {
-    fn new(path: &'a Path, layout: &'a Layout, places: Vec<usize>) -> Reading<'a> {
-        let missing = vec![None; layout.names.len()];
-        Reading { path, layout, places, data: Vec::new(), lines: Vec::new(), missing }
-    }
-
-    /// Adds a row.
-    ///
-    /// # Errors
-    /// The row has another number of cells, or a cell is text.
-    fn add(&mut self, record: &Record) -> Result<(), IoError> {
-        let refused = |reason, remedy| {
-            Err(IoError::Csv { path: self.path.to_owned(), line: record.line, reason, remedy })
-        };
-        let (found, width) = (record.cells.len(), self.layout.names.len());
-        if found != width {
-            let noun = if found == 1 { "column" } else { "columns" };
-            return refused(
-                format!("{found} {noun} instead of {width}; each line needs the same number of cells"),
-                None,
-            );
-        }
-        for &place in &self.places {
-            let cell = &record.cells[place].text;
-            self.data.push(match Value::of(cell, self.layout.dialect.decimal) {
-                Value::Number(x) => x,
-                Value::Missing => {
-                    self.missing[place].get_or_insert_with(|| cell.trim().to_owned());
-                    f64::NAN
-                }
-                Value::Text => {
-                    let column = self.layout.column(place);
-                    let (why, remedy) = why_text(cell.trim(), self.layout.dialect);
-                    return refused(format!("{column}: \"{}\" {why}", shortened(cell.trim())), remedy);
-                }
-            });
-        }
-        self.lines.push(record.line);
-        Ok(())
-    }
-
-    fn rows(&self) -> std::slice::ChunksExact<'_, f64> {
-        self.data.chunks_exact(self.places.len().max(1))
-    }
-
-    /// Leaves out the columns that count rows, unless none would remain. Returns their names.
-    fn take_counters(&mut self) -> Vec<String> {
-        let width = self.places.len();
-        let is_counter = |i: usize| {
-            let place = self.places[i];
-            let name = if self.layout.is_named[place] { &self.layout.names[place][..] } else { "" };
-            is_counter_name(name) && counts(self.data.iter().skip(i).step_by(width).copied())
-        };
-        let counters: Vec<bool> = (0..width).map(|i| self.layout.has_heading && is_counter(i)).collect();
-        if !counters.contains(&true) || !counters.contains(&false) {
-            return Vec::new();
-        }
-        let kept = |row: &[f64]| -> Vec<f64> {
-            row.iter().zip(&counters).filter(|(_, counter)| !**counter).map(|(x, _)| *x).collect()
-        };
-        self.data = self.rows().flat_map(kept).collect();
-        let all = std::mem::take(&mut self.places).into_iter().zip(counters);
-        let (counters, others): (Vec<_>, Vec<_>) = all.partition(|(_, counter)| *counter);
-        self.places = others.into_iter().map(|(place, _)| place).collect();
-        counters.into_iter().map(|(place, _)| self.layout.names[place].clone()).collect()
-    }
-
-    /// Leaves out the rows with a missing cell. Returns their number.
-    fn drop_missing(&mut self) -> usize {
-        let is_whole: Vec<bool> = self.rows().map(|row| !row.iter().any(|x| x.is_nan())).collect();
-        let before = is_whole.len();
-        let (data, mut whole) = (self.rows().zip(&is_whole), is_whole.iter());
-        self.data = data.filter(|(_, whole)| **whole).flat_map(|(row, _)| row).copied().collect();
-        self.lines.retain(|_| *whole.next().expect("invariant: a line per row"));
-        before - self.lines.len()
-    }
-
-    /// Refuses rows with a missing cell. Returns 0, the number of rows left out.
-    ///
-    /// # Errors
-    /// A cell is missing.
-    fn refuse_missing(&self) -> Result<usize, IoError> {
-        let Some(at) = self.data.iter().position(|x| x.is_nan()) else { return Ok(0) };
-        let (row, place) = (at / self.places.len(), self.places[at % self.places.len()]);
-        let column = self.layout.column(place);
-        let cell = match self.missing[place].as_deref() {
-            None | Some("") => "the cell is empty".to_owned(),
-            Some(cell) => format!("\"{cell}\" stands for a missing value"),
-        };
-        let odd = self.rows().filter(|row| row.iter().any(|x| x.is_nan())).count();
-        let (of, have) = (self.lines.len(), if odd == 1 { "has" } else { "have" });
-        let reason = format!("{column}: {cell}; {odd} of {of} rows {have} missing cells");
-        let remedy = Some(Remedy::DropMissing);
-        Err(IoError::Csv { path: self.path.to_owned(), line: self.lines[row], reason, remedy })
-    }
-}
-
-/// Why a cell is no number, and a likely remedy.
-fn why_text(cell: &str, Dialect { delimiter, decimal }: Dialect) -> (&'static str, Option<Remedy>) {
-    let numbers = |separator: char| {
-        cell.split(separator).count() > 1
-            && cell.split(separator).all(|part| part.trim().parse::<f64>().is_ok())
-    };
-    let separator = || [';', '\t', ' '].into_iter().find(|&c| c != delimiter && numbers(c));
-    match () {
-        () if cell.parse().is_ok_and(|x| is_too_large(cell, x)) => {
-            ("is beyond the range of 64-bit numbers", None)
-        }
-        () if decimal == '.' && has_decimal_comma(cell) => ("is not a number", Some(Remedy::Decimal(','))),
-        () if decimal != '.' && Value::of(cell, '.').is_number() => {
-            ("is not a number", Some(Remedy::Decimal('.')))
-        }
-        () => ("is not a number", separator().map(Remedy::Delimiter)),
-    }
 }

@@ -29,9 +29,10 @@ impl TrainedFlow {
         self
     }
 
-    /// The class of samples and of rows, from 0, in a run with classes.
+    /// The class of samples and of rows, from 0, in a run with classes; for a table in the order of
+    /// [`class_names`](Self::class_names).
     pub fn class(mut self, class: usize) -> Self {
-        self.fitted.settings.class = Some(class);
+        self.fitted.set_class(class);
         self
     }
 
@@ -68,6 +69,11 @@ impl TrainedFlow {
     /// Names of the columns of a row: those of the table, `x` and `y` for an image, `pixel0`, ... for an image set.
     pub fn columns(&self) -> Vec<String> {
         self.fitted.columns()
+    }
+
+    /// The names of the classes of a table, in the order of their numbers; empty without classes and for image sets.
+    pub fn class_names(&self) -> &[String] {
+        self.header.frames.points.as_ref().map_or(&[], |points| &points.class_names)
     }
 
     /// The flow with its averaged weights, in standardized coordinates (see [`standardizer`](Self::standardizer); for image
@@ -130,7 +136,8 @@ impl TrainedFlow {
     ///
     /// For an image set, `data` is an `&ImageSet`, or rows of pixel values. The result is then a lower bound of the
     /// log-probability of the pixel values (ELBO), estimated with [`noise_draws`](Self::noise_draws). The labels of an
-    /// `ImageSet` are the classes of its images; rows have the class that is [set](Self::class).
+    /// `ImageSet` are the classes of its images; rows have the class that is [set](Self::class). Without one, the rows of
+    /// a table with classes need labels: `&Points` with labels, or [`Rows::with_labels`].
     ///
     /// # Errors
     /// Rows of other or different numbers of columns; a number that is not finite, or not a pixel value; a row

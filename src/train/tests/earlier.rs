@@ -39,8 +39,14 @@ fn config() -> TrainConfig {
     let shape = DataShape { dim: 3, ..DataShape::PLANE };
     let mut config = TrainConfig::of(&TrainOptions { objective, preset, ..options() }, shape);
     let (features, log_frequency_max) = (32, 1.5);
-    config.model.field =
-        FieldConfig::Fourier { features, log_frequency_max, damping: 0.0, preconditioned: false, normals: 0 };
+    config.model.field = FieldConfig::Fourier {
+        features,
+        log_frequency_max,
+        damping: 0.0,
+        preconditioned: false,
+        normals: 0,
+        classes: 0,
+    };
     config.times = TimesKind::Uniform;
     config
 }

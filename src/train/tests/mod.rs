@@ -1,6 +1,7 @@
 //! Runs through the public API.
 
 mod builder;
+mod classes;
 mod decorrelated;
 mod earlier;
 mod estimates;
@@ -14,8 +15,7 @@ mod start;
 
 use super::*;
 use crate::cnf::Cnf;
-use crate::data::tests::boxes as image;
-use crate::data::{Estimate, Points, ToyDensity};
+use crate::data::{Estimate, Points, ToyDensity, tests::boxes as image};
 use crate::error::Error;
 use crate::eval::HeldOut;
 #[cfg(feature = "plot")]

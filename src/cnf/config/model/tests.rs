@@ -41,7 +41,7 @@ fn u_nets_beyond_the_bounds_are_refused() {
 }
 
 fn fourier(damping: f64, preconditioned: bool, normals: usize) -> FieldConfig {
-    FieldConfig::Fourier { features: 4, log_frequency_max: 1.0, damping, preconditioned, normals }
+    FieldConfig::Fourier { features: 4, log_frequency_max: 1.0, damping, preconditioned, normals, classes: 0 }
 }
 
 #[test]
