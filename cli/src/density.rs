@@ -5,6 +5,7 @@ use super::error::Result;
 use super::file_kind::FileKind;
 use super::runs;
 use super::say::done;
+use super::threads::Threads;
 use flowline::__internal::{
     DRAW_TOLERANCE, EvalError, FAR, MEASURE_TOLERANCE, check_output, write_npy_parts,
 };
@@ -39,6 +40,8 @@ pub struct Args {
     /// Output file: a figure (.png, .svg) or log-densities (.npy) [default: RUN/density-N.png]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) threads: Threads,
 }
 
 /// Runs the subcommand.

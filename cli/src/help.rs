@@ -20,7 +20,7 @@ Examples:
 /// Text below the short help of `train`.
 const SHORT: &str = "\
 More options (model, objective, solver, optimizer): flowline train --help
-Example: flowline train cat.png --time-limit 280";
+Example: flowline train cat.png --time-limit 10m";
 
 /// The last line of a usage error.
 const MORE: &str = "For more information, try '--help'.";

@@ -8,6 +8,7 @@ use super::input::{self, Delimiter, delimiter};
 use super::runs;
 use super::say::{done, is_json, result};
 use super::table::grouped;
+use super::threads::Threads;
 use flowline::__internal::{
     Estimate, EvalError, IMAGE_TOLERANCE, MEASURE_TOLERANCE, check_output, check_tolerances, listed, place,
     plain, shortened,
@@ -89,6 +90,8 @@ pub struct Args {
     /// Output file: .npy or .csv; - is standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) threads: Threads,
 }
 
 /// Runs the subcommand.

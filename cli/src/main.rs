@@ -10,6 +10,7 @@ mod bar;
 mod config;
 mod density;
 mod documented;
+mod duration;
 mod error;
 mod file_kind;
 mod given;
@@ -26,6 +27,7 @@ mod sample;
 mod say;
 mod signals;
 mod table;
+mod threads;
 mod train;
 mod typed;
 
@@ -141,17 +143,16 @@ fn color(arguments: &[OsString]) -> ColorChoice {
 fn run(command: &Command, started: Instant) -> Result<()> {
     Level::try_detect().map_err(flowline::Error::from)?;
     match command {
-        Command::Train(args) => return train::run(args, started),
         Command::Sample(_) => ranks::check_alone("sample")?,
         Command::Density(_) => ranks::check_alone("density")?,
         Command::LogProb(_) => ranks::check_alone("log-prob")?,
-        Command::Info(_) | Command::Completions(_) | Command::Man(_) => {}
+        Command::Train(_) | Command::Info(_) | Command::Completions(_) | Command::Man(_) => {}
     }
     match command {
-        Command::Train(args) => train::run(args, started),
-        Command::Sample(args) => sample::run(args),
-        Command::Density(args) => density::run(args),
-        Command::LogProb(args) => log_prob::run(args),
+        Command::Train(args) => args.threads.run(|| train::run(args, started)),
+        Command::Sample(args) => args.threads.run(|| sample::run(args)),
+        Command::Density(args) => args.threads.run(|| density::run(args)),
+        Command::LogProb(args) => args.threads.run(|| log_prob::run(args)),
         Command::Info(args) => info::run(args),
         Command::Completions(args) => {
             manuals::completions(args);

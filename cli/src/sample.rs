@@ -8,6 +8,7 @@ use super::input;
 use super::runs;
 use super::say::{check, done, is_json, note};
 use super::table::grouped;
+use super::threads::Threads;
 use flowline::__internal::{
     Estimate, ImagesFrame, check_output, heading, write_csv_parts, write_npy_parts, write_row,
 };
@@ -60,6 +61,8 @@ pub struct Args {
     /// Random seed
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    pub(super) threads: Threads,
 }
 
 /// Runs the subcommand.

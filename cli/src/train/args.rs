@@ -1,7 +1,9 @@
 //! Arguments of `flowline train`. Those of the library come from its table of options, [`OPTIONS`].
 
 use super::super::documented::DiffraxExample;
+use super::super::duration;
 use super::super::input::{self, Delimiter, delimiter};
+use super::super::threads::Threads;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
@@ -32,7 +34,7 @@ rings, swissroll            toy densities
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  flowline train cat.png --time-limit 280
+  flowline train cat.png --time-limit 10m
   flowline train points.csv --columns height,weight --quick
   flowline train moons --updates 5000 --out runs/moons")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
@@ -80,10 +82,8 @@ pub struct Args {
     /// TOML file of options; options on the command line take precedence
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub config: Option<PathBuf>,
-    /// Number of threads, 1 to 1024; the results do not depend on it [default: RAYON_NUM_THREADS, or one per
-    /// core]
-    #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
-    pub threads: Option<usize>,
+    #[command(flatten, next_help_heading = RUN)]
+    pub threads: Threads,
     /// Continue the run in --out, or begin it if there is none; without a time limit, the result has the bits
     /// of an uninterrupted run
     #[arg(long, help_heading = RUN, conflicts_with = "restart")]
@@ -140,7 +140,7 @@ impl clap::FromArgMatches for TableArgs {
             let options = &mut self.0;
             let set = match values {
                 Values::Whole => matches.get_one::<u64>(name).map(|&x| options.set(name, x)),
-                Values::Number => matches.get_one::<f64>(name).map(|&x| options.set(name, x)),
+                Values::Number | Values::Seconds => matches.get_one::<f64>(name).map(|&x| options.set(name, x)),
                 Values::Names(_) | Values::Text => {
                     matches.get_one::<String>(name).map(|text| options.set(name, text.as_str()))
                 }
@@ -166,6 +166,7 @@ fn argument(option: &TrainOption) -> Arg {
     match option.values {
         Values::Whole => arg.value_parser(value_parser!(u64)).allow_negative_numbers(true),
         Values::Number => arg.value_parser(value_parser!(f64)).allow_hyphen_values(true),
+        Values::Seconds => arg.value_parser(duration::seconds).allow_hyphen_values(true),
         Values::Names(names) => arg.value_parser(parser(name, names)).hide_possible_values(true),
         Values::Text | Values::Flag => arg,
     }
@@ -223,7 +224,7 @@ mod tests {
         for option in OPTIONS {
             let text = match option.values {
                 Values::Whole => Some("7"),
-                Values::Number => Some("0.5"),
+                Values::Number | Values::Seconds => Some("0.5"),
                 Values::Names(names) => names.last().copied(),
                 Values::Text => Some("rk4"),
                 Values::Flag => None,
@@ -235,7 +236,7 @@ mod tests {
                 let mut expected = TrainOptions::default();
                 match (option.values, text) {
                     (Values::Whole, _) => expected.set(option.name, 7_u64).unwrap(),
-                    (Values::Number, _) => expected.set(option.name, 0.5).unwrap(),
+                    (Values::Number | Values::Seconds, _) => expected.set(option.name, 0.5).unwrap(),
                     (_, Some(text)) => expected.set(option.name, text).unwrap(),
                     (_, None) => expected.set(option.name, true).unwrap(),
                 }

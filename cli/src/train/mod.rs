@@ -23,8 +23,6 @@ use std::time::Instant;
 
 /// The default name of a run on the built-in image.
 const EMBEDDED: &str = "flowlines";
-/// Maximum number of threads.
-const MAX_THREADS: usize = 1024;
 
 /// Runs the subcommand; `started` is the start of the process.
 ///
@@ -33,17 +31,7 @@ const MAX_THREADS: usize = 1024;
 pub fn run(args: &Args, started: Instant) -> Result<()> {
     let options = args.options();
     options.check().map_err(suggested)?;
-    if let Some(threads) = args.threads
-        && !(1..=MAX_THREADS).contains(&threads)
-    {
-        let (option, value, range) = ("--threads", threads.to_string(), "a whole number from 1 to 1024");
-        return Err(TrainError::Option { option, value, range }.into());
-    }
-    // All parallelism is rayon's, so a pool around the run sets the number of threads.
-    let threads = args.threads.unwrap_or(0);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|e| TrainError::Threads { threads, reason: e.to_string() })?;
-    pool.install(|| train(args, &options, started))
+    train(args, &options, started)
 }
 
 /// Adds the nearest method name to an error about an unknown method.

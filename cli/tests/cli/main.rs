@@ -18,4 +18,5 @@ mod resuming;
 mod runs;
 mod surviving;
 mod tables;
+mod threads;
 mod uses;

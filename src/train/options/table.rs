@@ -44,6 +44,8 @@ pub enum Values {
     Whole,
     /// A number.
     Number,
+    /// A number of seconds.
+    Seconds,
     /// One of these names.
     Names(&'static [&'static str]),
     /// Any text.
@@ -212,6 +214,9 @@ macro_rules! values {
     (number $type:ty) => {
         Values::Number
     };
+    (seconds $type:ty) => {
+        Values::Seconds
+    };
     (names $type:ty) => {
         Values::Names(<$type>::NAMES)
     };
@@ -231,7 +236,7 @@ macro_rules! check_range {
     ($given:expr, $flag:literal, whole $least:literal ..) => {
         in_range($given, &($least..), $flag, concat!("at least ", $least), |x| x.to_string())?
     };
-    ($given:expr, $flag:literal, number $range:expr, $text:literal) => {
+    ($given:expr, $flag:literal, $number:ident $range:expr, $text:literal) => {
         in_range($given, &($range), $flag, $text, in_short)?
     };
 }
@@ -342,8 +347,9 @@ options! {
         /// Divide each batch into N equal parts, so that up to N MPI ranks share an update; the weights depend on N
         shards = "--shards": usize, whole <N> (1..=1_048_576) default "1",
             needs: Nothing, resume: Config, value: Some(|config| config.shards.into());
-        /// Time limit of the whole run in seconds, including scores and figures; replaces the number of updates
-        time_limit = "--time-limit": f64, number <SECONDS> (1e-3..=1e8, "from 0.001 to 1e8 seconds"),
+        /// Time limit of the whole run, including scores and figures: seconds, or 90s, 10m, 1h30m; replaces the number
+        /// of updates
+        time_limit = "--time-limit": f64, seconds <TIME> (1e-3..=1e8, "from 0.001 to 1e8 seconds"),
             needs: Nothing, resume: TimeLimit, value: None;
         /// Set of defaults: default, points, images or, for a single image, diffrax (the CNF example of diffrax)
         preset = "--preset": Preset, names <NAME> default "chosen by DATA",

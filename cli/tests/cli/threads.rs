@@ -1,0 +1,52 @@
+//! `--threads` and the output of every command that has it.
+
+use crate::place::Place;
+use std::fs;
+
+/// A table of 300 rows in three columns.
+fn table(place: &Place) {
+    let row = |i: i32| (f64::from(i) * 0.7).sin_cos();
+    let rows = (0..300).map(row).map(|(a, b)| format!("{},{},{}\n", 10.0 * a, b, a * b + 0.1 * b));
+    fs::write(place.path("p.csv"), format!("a,b,c\n{}", rows.collect::<String>())).unwrap();
+}
+
+/// Every command with `--threads` in its help, on 1, 2 and 5 threads: its files and output have the same bytes.
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let place = Place::new();
+    table(&place);
+    let small = "--updates 3 --width 4 --depth 1 --batch 32 --plots none";
+    place.done(&format!("train p.csv --columns a,b {small} --out plane"));
+    place.done(&format!("train p.csv {small} --out run"));
+    let commands = [
+        (format!("train p.csv {small} --out OUT"), "model.safetensors"),
+        ("sample run -n 3000 -o OUT.npy".to_owned(), ""),
+        ("sample run -n 300 --given a=1 -o OUT.csv".to_owned(), ""),
+        ("sample run -n 300 --steps 3 -o OUT.csv".to_owned(), ""),
+        ("density plane --grid 40 -o OUT.npy".to_owned(), ""),
+        ("density plane --grid 40 -o OUT.png".to_owned(), ""),
+        ("log-prob run p.csv -o OUT.csv".to_owned(), ""),
+        ("log-prob run p.csv --anomaly=200 -o OUT.csv".to_owned(), ""),
+    ];
+    for (command, file) in &commands {
+        let written = |threads: usize| {
+            let out = format!("out{threads}");
+            place.done(&format!("{} --threads {threads}", command.replace("OUT", &out)));
+            let named = command.split(' ').find_map(|word| word.strip_prefix("OUT")).unwrap();
+            fs::read(place.path(&format!("{out}{named}")).join(file)).unwrap()
+        };
+        let first = written(1);
+        assert!([2, 5].into_iter().all(|threads| written(threads) == first), "{command}");
+        for number in ["0", "1025", "-1", "many", "1.5"] {
+            let refused = format!("{} --threads {number}", command.replace("OUT", "none"));
+            place.fails(&refused, 2, &["--threads"]);
+        }
+    }
+    // No command with the option was forgotten.
+    for name in ["train", "sample", "density", "log-prob", "info"] {
+        let help = place.run(&format!("{name} --help"));
+        let has_option = String::from_utf8_lossy(&help.stdout).contains("--threads <N>");
+        let is_run = commands.iter().any(|(command, _)| command.starts_with(&format!("{name} ")));
+        assert_eq!(has_option, is_run, "{name}");
+    }
+}
