@@ -80,12 +80,12 @@ pub fn corner(title: &str, names: &[String], data: &[f64], samples: &[f64]) -> R
     Ok(sheet.figure)
 }
 
-fn pairs(rows: &[f64], d: usize, [j, i]: [usize; 2]) -> Vec<[f64; 2]> {
+pub(super) fn pairs(rows: &[f64], d: usize, [j, i]: [usize; 2]) -> Vec<[f64; 2]> {
     rows.chunks_exact(d).map(|row| [row[j], row[i]]).collect()
 }
 
 /// The limits of an axis.
-fn range(data: &[f64], d: usize, axis: usize) -> [f64; 2] {
+pub(super) fn range(data: &[f64], d: usize, axis: usize) -> [f64; 2] {
     let mut along: Vec<f64> = data.iter().skip(axis).step_by(d).copied().collect();
     along.sort_by(f64::total_cmp);
     let most = (along.len() - 1) as f64;

@@ -43,6 +43,16 @@ pub enum PlotError {
         /// What is missing.
         what: &'static str,
     },
+    /// More is given than a figure shows.
+    #[error("{found} {what} are too many for one figure; give at most {most}")]
+    TooMany {
+        /// What is too many.
+        what: &'static str,
+        /// How many are given.
+        found: usize,
+        /// How many a figure shows.
+        most: usize,
+    },
     /// A solution with too few values for a curve.
     #[error(
         "a solution with {found} saved values or step times has no curve to draw; save a curve with `save_at(SaveAt::dense())`, and let t1 differ from t0"

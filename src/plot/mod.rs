@@ -37,6 +37,7 @@ mod map;
 mod marks;
 #[cfg(feature = "evcxr")]
 mod notebook;
+mod pairs;
 mod plane;
 mod points;
 mod series;
@@ -59,6 +60,7 @@ pub use error::PlotError;
 pub use figure::Figure;
 pub use images::{ImageGrid, image_grid};
 pub use loss::{LossCurve, LossPhase, loss_curve};
+pub use pairs::pair_plot;
 pub use points::{flow_panels, sample_scatter};
 pub use space_time::{SpaceTime, space_time};
 pub use trajectory::{phase_portrait, time_series};
