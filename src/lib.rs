@@ -58,7 +58,7 @@
 //! | --- | --- |
 //! | `rayon` (default) | threads for ensembles of solves; `world` |
 //! | `nalgebra`, `ndarray` | vectors, matrices and arrays of these crates as states; the crates are re-exported |
-//! | `autodiff` | tensors, gradients, layers, optimizers, flows; `tensor` is its old name |
+//! | `autodiff` | tensors, gradients, layers, optimizers, flows |
 //! | `plot` | figures as PNG and SVG files, flows as GIF, with a built-in font |
 //! | `train` | training of flows on images, points and sets of images; with `plot`, figures of a run |
 //! | `full` | `train`, `nalgebra`, `ndarray` |

@@ -307,8 +307,6 @@ pub struct Stats {
     pub num_rejected: u64,
     /// Function evaluations: calls of the vector field.
     pub num_fn_evals: u64,
-    /// Always 0: solves of plain states recompute no step.
-    pub num_recomputed: u64,
     /// Jacobians that were computed; 0 for explicit methods and `Rkc2`.
     pub num_jac_evals: u64,
     /// Matrices that were factored; 0 for explicit methods and `Rkc2`.
@@ -323,7 +321,6 @@ impl Stats {
             num_accepted: carry.num_accepted as u64,
             num_rejected: carry.num_rejected as u64,
             num_fn_evals: carry.num_fn_evals as u64,
-            num_recomputed: 0,
             num_jac_evals: carry.num_jac_evals as u64,
             num_factorizations: carry.num_factorizations as u64,
         }

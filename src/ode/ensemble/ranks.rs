@@ -13,7 +13,7 @@ use crate::world::{World, WorldError};
 use rayon::prelude::*;
 
 /// The number of counters of a trajectory.
-const COUNTERS: usize = 7;
+const COUNTERS: usize = 6;
 /// The number of words of a row after the state: the counters, six numbers of the outcome, whether stiffness
 /// was detected, and when.
 const BESIDE: usize = COUNTERS + 6 + 2;
@@ -95,9 +95,8 @@ pub(super) fn gather<T: LaneFloat>(
             num_accepted: beside[1],
             num_rejected: beside[2],
             num_fn_evals: beside[3],
-            num_recomputed: beside[4],
-            num_jac_evals: beside[5],
-            num_factorizations: beside[6],
+            num_jac_evals: beside[4],
+            num_factorizations: beside[5],
         });
         let number = |k: usize| f64::from_bits(beside[COUNTERS + k]);
         let outcome = Outcome::decode(number(0), number(1), number(2), number(3), number(4), number(5));
@@ -110,24 +109,10 @@ pub(super) fn gather<T: LaneFloat>(
 /// The results of a trajectory as words of 64 bits.
 fn row<T: LaneFloat>(of: &Results<T>, i: usize, dim: usize) -> impl Iterator<Item = u64> {
     let y = of.y1[i * dim..(i + 1) * dim].iter().map(|y| y.value().to_bits());
-    let Stats {
-        num_steps,
-        num_accepted,
-        num_rejected,
-        num_fn_evals,
-        num_recomputed,
-        num_jac_evals,
-        num_factorizations,
-    } = of.stats[i];
-    let counters: [u64; COUNTERS] = [
-        num_steps,
-        num_accepted,
-        num_rejected,
-        num_fn_evals,
-        num_recomputed,
-        num_jac_evals,
-        num_factorizations,
-    ];
+    let Stats { num_steps, num_accepted, num_rejected, num_fn_evals, num_jac_evals, num_factorizations } =
+        of.stats[i];
+    let counters: [u64; COUNTERS] =
+        [num_steps, num_accepted, num_rejected, num_fn_evals, num_jac_evals, num_factorizations];
     let outcome = of.outcomes[i].encode().map(f64::to_bits);
     let stiff = of.warnings[i].map_or([0, 0], |Warning::Stiff { t }| [1, t.to_bits()]);
     y.chain(counters).chain(outcome).chain(stiff)

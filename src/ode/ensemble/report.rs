@@ -42,7 +42,6 @@ impl<Y> EnsembleSolution<Y> {
             total.num_accepted += stats.num_accepted;
             total.num_rejected += stats.num_rejected;
             total.num_fn_evals += stats.num_fn_evals;
-            total.num_recomputed += stats.num_recomputed;
             total.num_jac_evals += stats.num_jac_evals;
             total.num_factorizations += stats.num_factorizations;
             total
