@@ -17,6 +17,7 @@ pub use crate::{
         place,
     },
     eval::{EvalError, stopped},
+    io::lock_holder,
     train::{
         DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, INPUT, ImagesFrame, MEASURE_TOLERANCE,
         MODEL, MODEL_FILE, ModelConfig, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, PhasePlan, PointsFrame, RUN,
@@ -26,6 +27,7 @@ pub use crate::{
             Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,
             PixelTransformKind, PlotsKind, RunInfo, Scores, StartKind, TargetKind, TimesKind, TrainConfig,
         },
+        seconds_trained,
     },
 };
 

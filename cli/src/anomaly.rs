@@ -29,7 +29,7 @@ pub fn check(draws: usize) -> Result<()> {
     if (LEAST..=MOST).contains(&draws) {
         return Ok(());
     }
-    let (option, value, range) = ("--anomaly", draws.to_string(), "from 200 to 1000000");
+    let (option, value, range) = ("anomaly", draws.to_string(), "from 200 to 1000000");
     Err(TrainError::Option { option, value, range }.into())
 }
 

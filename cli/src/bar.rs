@@ -3,6 +3,7 @@
 use super::live::Live;
 use super::say::{failure, note};
 use super::table::{grouped, seconds};
+use super::typed::flags;
 use flowline::__internal::Activity;
 use flowline::train::Progress;
 use std::time::{Duration, Instant};
@@ -80,9 +81,10 @@ impl Bar {
         }
     }
 
-    /// Prints a line: an error even with `--quiet`, other lines as JSON if requested, otherwise above the bar if it is
+    /// Prints a line of the library: an error even with `--quiet`, other lines as JSON if requested, otherwise above the bar if it is
     /// drawn.
     pub fn note(&mut self, text: &str) {
+        let text = &flags(text);
         if let Some(text) = text.strip_prefix("error: ") {
             // The job of several ranks ends before its command can print the error.
             failure(text, Some(1));

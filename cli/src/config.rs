@@ -29,13 +29,9 @@ pub fn arguments(
     Ok(Some([before, &from_file, after].concat()))
 }
 
-/// Whether the command line sets an option, under any of its names.
+/// Whether the command line sets an option.
 fn is_given(command: &clap::Command, given: &ArgMatches, key: &str) -> bool {
-    let is_called = |arg: &&clap::Arg| {
-        arg.get_id() == key
-            || arg.get_long() == Some(key)
-            || arg.get_all_aliases().is_some_and(|all| all.contains(&key))
-    };
+    let is_called = |arg: &&clap::Arg| arg.get_id() == key || arg.get_long() == Some(key);
     let arg = command.get_arguments().find(is_called);
     arg.is_some_and(|arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine))
 }

@@ -3,7 +3,7 @@
 use super::bar::Count;
 use super::error::Result;
 use super::file_kind::FileKind;
-use super::runs;
+use super::run_folder;
 use super::say::done;
 use super::threads::Threads;
 use flowline::__internal::{
@@ -26,13 +26,7 @@ pub struct Args {
     /// Run folder, or `latest` for the newest run in runs/
     run: PathBuf,
     /// Number of cells along each side, at most 4096 for a figure, 32768 for .npy
-    #[arg(
-        long,
-        value_name = "N",
-        visible_alias = "resolution",
-        default_value_t = 512,
-        allow_negative_numbers = true
-    )]
+    #[arg(long, value_name = "N", default_value_t = 512, allow_negative_numbers = true)]
     grid: usize,
     /// Border around the image in pixels; for points, around the window, in percent of its longer side
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
@@ -54,7 +48,7 @@ pub fn run(args: &Args) -> Result<()> {
     let kind = args.out.as_ref().map_or(Ok(FileKind::Png), |path| FileKind::of(path, &kinds))?;
     check_grid(grid, kind)?;
     args.out.as_deref().map_or(Ok(()), check_output)?;
-    let run = runs::folder(&args.run, args.out.as_deref())?;
+    let run = run_folder::folder(&args.run, args.out.as_deref())?;
     let path = args.out.clone().unwrap_or_else(|| run.join(format!("density-{grid}.png")));
     // A .npy file has the default tolerance of `log-prob`. A figure needs only the accuracy of its colors.
     let tolerance = if kind == FileKind::Npy { MEASURE_TOLERANCE } else { DRAW_TOLERANCE };
@@ -88,7 +82,7 @@ fn check_grid(grid: usize, kind: FileKind) -> Result<()> {
     if (1..=most).contains(&grid) {
         return Ok(());
     }
-    Err(TrainError::Option { option: "--grid", value: grid.to_string(), range }.into())
+    Err(TrainError::Option { option: "grid", value: grid.to_string(), range }.into())
 }
 
 fn check_margin(learned: &TrainedFlow, margin: f64) -> Result<()> {
@@ -96,7 +90,7 @@ fn check_margin(learned: &TrainedFlow, margin: f64) -> Result<()> {
     let least = -0.5 * image.width.min(image.height) as f64;
     if !(margin.is_finite() && margin > least) {
         let (option, value, range) =
-            ("--margin", margin.to_string(), "a finite number that leaves a part of the image");
+            ("margin", margin.to_string(), "a finite number that leaves a part of the image");
         return Err(TrainError::Option { option, value, range }.into());
     }
     let reach = image.reach(margin);

@@ -48,7 +48,7 @@ impl DiffraxExample {
     pub fn trainer<'a>(data: TrainingData) -> Result<Trainer<'a>> {
         let config = config();
         let value = config.preset.name().to_owned();
-        let refused = |range| Err(TrainError::Option { option: "--preset", value, range }.into());
+        let refused = |range| Err(TrainError::Option { option: "preset", value, range }.into());
         match data {
             TrainingData::Image(image) => Ok(Trainer::new(image.with_rule(RULE)?).config(config)),
             TrainingData::Images(..) => refused("images for a set of images; diffrax needs a single image"),

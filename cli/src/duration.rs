@@ -4,8 +4,7 @@
 const UNITS: [(&str, f64); 4] = [("d", 86_400.0), ("h", 3_600.0), ("m", 60.0), ("s", 1.0)];
 
 /// Why a text is not a duration.
-const ACCEPTED: &str =
-    "give seconds, such as 90, or days, hours, minutes and seconds with their letters, such as 90s, 10m or 1h30m";
+const ACCEPTED: &str = "give seconds, such as 90, or days, hours, minutes and seconds with their letters, such as 90s, 10m or 1h30m";
 
 /// The seconds of a duration: a number, or numbers with d, h, m or s, each unit at most once and the longest first.
 ///
@@ -66,7 +65,7 @@ mod tests {
                 let number = if draws.below(3) == 0 { format!("{whole}.5") } else { whole.to_string() };
                 let letter = if draws.below(4) == 0 { name.to_uppercase() } else { name.to_owned() };
                 let space = if draws.below(5) == 0 { " " } else { "" };
-                text += &format!("{number}{letter}{space}");
+                text += &[&*number, &letter, space].concat();
                 expected += number.parse::<f64>().unwrap() * unit;
                 length += 1;
             }
@@ -91,7 +90,8 @@ mod tests {
                 Err(message) => assert!(["90s", "10m", "1h30m"].iter().all(|words| message.contains(words))),
                 Ok(_) if text.trim().parse::<f64>().is_ok() => {}
                 Ok(_) => {
-                    let named = text.to_lowercase().chars().filter(char::is_ascii_alphabetic).collect::<String>();
+                    let named =
+                        text.to_lowercase().chars().filter(char::is_ascii_alphabetic).collect::<String>();
                     let place = |c: char| "dhms".find(c).expect("a unit");
                     let places: Vec<usize> = named.chars().map(place).collect();
                     assert!(places.is_sorted_by(|a, b| a < b) && !text.contains(['-', '+']), "{text:?}");

@@ -180,27 +180,7 @@ fn of_library(error: &flowline::Error) -> String {
         flowline::Error::Io(IoError::Csv { path, line, reason, remedy: Some(remedy) }) => {
             format!("{} line {line}: {reason}; {}", path.display(), input::remedy(*remedy))
         }
-        flowline::Error::Eval(EvalError::Class { asked, classes }) => class_asked(*asked, *classes),
-        flowline::Error::Eval(EvalError::Unsolved { place, value, outcome, .. }) => format!(
-            "{place} (farthest from the data: {value}): {}; loosen --rtol and --atol, or remove far points",
-            stopped(outcome)
-        ),
         error => error.to_string(),
-    }
-}
-
-fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
-    match (asked, classes) {
-        (Some(asked), None) => {
-            format!("--label={asked}: this run was trained without classes; leave --label out")
-        }
-        (None, Some(classes)) => {
-            format!("this run has {classes} classes; choose one with --label; the first class is 0")
-        }
-        (asked, classes) => {
-            let (asked, most) = (asked.unwrap_or(0), classes.unwrap_or(1).saturating_sub(1));
-            format!("--label={asked}: this run has classes 0 to {most}; choose one of them")
-        }
     }
 }
 

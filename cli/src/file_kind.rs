@@ -46,12 +46,11 @@ impl FileKind {
                 "a path that ends in .npy, .csv, .png or .svg, or -"
             }
             [FileKind::Png, FileKind::Svg, FileKind::Npy] => "a path that ends in .png, .svg or .npy",
+            [FileKind::Png, FileKind::Svg] => "a path that ends in .png or .svg",
             _ => "a path that ends in .npy or .csv, or -",
         };
         let Some(kind) = kind.filter(|k| allowed.contains(k)) else {
-            return Err(
-                TrainError::Option { option: "--out", value: path.display().to_string(), range }.into()
-            );
+            return Err(TrainError::Option { option: "out", value: path.display().to_string(), range }.into());
         };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(Err(source)) = folder.map(std::fs::metadata) {

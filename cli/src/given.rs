@@ -41,7 +41,7 @@ fn parts<'a>(text: &'a str, columns: &[String]) -> Vec<&'a str> {
 }
 
 /// The index of a column, by its heading or by its number from 1.
-fn place(name: &str, columns: &[String]) -> Option<usize> {
+pub fn place(name: &str, columns: &[String]) -> Option<usize> {
     let by_number = || name.parse::<usize>().ok().filter(|i| (1..=columns.len()).contains(i)).map(|i| i - 1);
     columns.iter().position(|column| column == name).or_else(by_number)
 }

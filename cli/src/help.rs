@@ -57,7 +57,7 @@ pub fn refuse(error: &clap::Error) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         DisplayHelpOnMissingArgumentOrSubcommand => {
-            let text = "no command given; use train, sample, density, log-prob or info";
+            let text = "no command given; use train, sample, density, plot, log-prob, info or runs";
             error_line(&format!("error: {text}"));
             error_line(MORE);
             failed(text, Some(2));

@@ -3,7 +3,8 @@
 use super::error::Result;
 use super::say::{is_json, note, result};
 use super::table::{Columns, Table, grouped, quantity};
-use super::{machine, runs};
+use super::typed::flags;
+use super::{machine, run_folder};
 use flowline::__internal::{
     Estimate, FieldConfig, Level, ModelConfig, Objective, Peak, PointsFrame, Recorded, Rule, RunInfo, Scores,
     Steps, ToleranceRow,
@@ -73,7 +74,7 @@ impl Phase {
 /// # Errors
 /// No run in the folder, a checkpoint that cannot be read.
 pub fn run(args: &Args) -> Result<()> {
-    let run = runs::folder(&args.run, None)?;
+    let run = run_folder::folder(&args.run, None)?;
     let learned = TrainedFlow::open(&run)?;
     if args.options {
         result(&options(&learned.header));
@@ -81,7 +82,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
     // If the metrics cannot be read, the checkpoint is still described.
     let recorded = Recorded::read(&run, &learned.header, learned.num_updates);
-    let recorded = recorded.map_err(|e| note(&format!("warning: {e}; scores and phases are omitted"))).ok();
+    let recorded =
+        recorded.map_err(|e| note(&flags(&format!("warning: {e}; scores and phases are omitted")))).ok();
     let threads = recorded.as_ref().and_then(|recorded| recorded.threads);
     let scores = recorded.as_ref().and_then(|recorded| recorded.scores);
     let (phases, tolerances) = recorded.map_or_else(Default::default, |r| (r.phases, r.tolerances));

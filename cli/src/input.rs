@@ -113,10 +113,10 @@ pub fn options(columns: Option<&str>, cells: Cells) -> Result<CsvOptions> {
 /// The first of the options of tables that is given, and its value.
 pub fn of_tables(columns: Option<&String>, cells: Cells) -> Option<(&'static str, String)> {
     let table = [
-        ("--columns", columns.cloned()),
-        ("--delimiter", cells.delimiter.map(|Delimiter(c)| c.to_string())),
-        ("--decimal", cells.decimal.map(String::from)),
-        ("--drop-missing", cells.drop_missing.then(|| "true".to_owned())),
+        ("columns", columns.cloned()),
+        ("delimiter", cells.delimiter.map(|Delimiter(c)| c.to_string())),
+        ("decimal", cells.decimal.map(String::from)),
+        ("drop_missing", cells.drop_missing.then(|| "true".to_owned())),
     ];
     table.into_iter().find_map(|(option, value)| Some((option, value?)))
 }

@@ -5,7 +5,7 @@ use super::bar::Count;
 use super::error::Result;
 use super::file_kind::FileKind;
 use super::input::{self, Delimiter, delimiter};
-use super::runs;
+use super::run_folder;
 use super::say::{done, is_json, result};
 use super::table::grouped;
 use super::threads::Threads;
@@ -57,7 +57,6 @@ pub struct Args {
     #[arg(
         long,
         value_name = "CLASS",
-        visible_alias = "class",
         conflicts_with = "labels",
         allow_hyphen_values = true
     )]
@@ -65,7 +64,7 @@ pub struct Args {
     /// Number of noise samples. For image sets, per image; the log-probabilities are averaged [default: 1]. For
     /// a run with --dequantize, per row; the densities are averaged over one step [default: none, the density at
     /// the row]
-    #[arg(long, value_name = "K", visible_alias = "noise-samples", allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
     draws: Option<usize>,
     /// Also print how unusual each row is: the probability that a sample of the model has a lower
     /// log-density, from N samples, and |z|^2 of its noise [default without =N: 4096]
@@ -106,12 +105,12 @@ pub fn run(args: &Args) -> Result<()> {
     let kinds = [FileKind::Npy, FileKind::Csv, FileKind::Standard];
     let kind = args.out.as_ref().map_or(Ok(FileKind::Standard), |path| FileKind::of(path, &kinds))?;
     if let Some(path) = args.out.as_ref().filter(|path| is_same(path, &args.data)) {
-        let (option, value) = ("--out", path.display().to_string());
+        let (option, value) = ("out", path.display().to_string());
         let range = "a file other than DATA, which it would overwrite";
         return Err(TrainError::Option { option, value, range }.into());
     }
     args.out.as_deref().map_or(Ok(()), check_output)?;
-    let run = runs::folder(&args.run, args.out.as_deref())?;
+    let run = run_folder::folder(&args.run, args.out.as_deref())?;
     let mut learned = settled(args, TrainedFlow::open(&run)?);
     check_options(args, &learned)?;
     if let Some(label) = &args.label {
@@ -257,22 +256,22 @@ fn check_options(args: &Args, learned: &TrainedFlow) -> Result<()> {
     let is_rounded = learned.header.frames.points.as_ref().is_some_and(|points| points.rounding().is_some());
     match (&learned.header.frames.images, &args.labels) {
         (images, _) if args.draws == Some(0) && (is_rounded || images.is_some()) => {
-            let (option, value, range) = ("--draws", "0".to_owned(), "at least 1");
+            let (option, value, range) = ("draws", "0".to_owned(), "at least 1");
             Err(TrainError::Option { option, value, range }.into())
         }
         (None, _) if args.draws.is_some_and(|draws| draws != 1) && !is_rounded => {
-            useless("--draws", args.draws.unwrap_or_default().to_string(), no_noise)
+            useless("draws", args.draws.unwrap_or_default().to_string(), no_noise)
         }
         (None, Some(path)) if learned.class_names().is_empty() => {
-            useless("--labels", path.display().to_string(), "the run was trained without labels")
+            useless("labels", path.display().to_string(), "the run was trained without labels")
         }
         (Some(_), _) if args.label.is_some() => useless(
-            "--label",
+            "label",
             args.label.clone().unwrap_or_default(),
-            "images take their classes from --labels",
+            "images take their classes from `labels`",
         ),
         (Some(frame), Some(path)) if frame.classes.is_none() => {
-            useless("--labels", path.display().to_string(), "the run was trained without labels")
+            useless("labels", path.display().to_string(), "the run was trained without labels")
         }
         _ => Ok(()),
     }
@@ -323,7 +322,7 @@ pub struct Points {
 
 impl Points {
     /// Reads a table or a `.npy` array of points with `dim` columns.
-    fn read(path: &Path, dim: usize, options: &CsvOptions, columns: &[String]) -> Result<Points> {
+    pub fn read(path: &Path, dim: usize, options: &CsvOptions, columns: &[String]) -> Result<Points> {
         if input::is_table(path) {
             let csv = input::read(path, options, columns)?;
             input::note_dropped(&csv);

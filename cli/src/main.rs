@@ -21,7 +21,9 @@ mod live;
 mod log_prob;
 mod machine;
 mod manuals;
+mod plot;
 mod ranks;
+mod run_folder;
 mod runs;
 mod sample;
 mod say;
@@ -30,6 +32,9 @@ mod table;
 mod threads;
 mod train;
 mod typed;
+
+#[cfg(test)]
+mod tests;
 
 use clap::{ArgAction, ColorChoice, FromArgMatches, Parser, Subcommand};
 use error::{CliError, Result};
@@ -73,10 +78,14 @@ enum Command {
     Sample(sample::Args),
     /// Plot a learned density over the plane, or write it as an array
     Density(density::Args),
+    /// Plot the marginal densities of chosen columns, and the joint density of each pair
+    Plot(plot::Args),
     /// Evaluate a learned log-density at given points or images
     LogProb(log_prob::Args),
     /// Print the data, model, configuration and scores of a run
     Info(info::Args),
+    /// List the runs in a folder
+    Runs(runs::Args),
     /// Print a completion script for a shell
     Completions(manuals::CompletionsArgs),
     /// Write a man page for each command
@@ -145,15 +154,22 @@ fn run(command: &Command, started: Instant) -> Result<()> {
     match command {
         Command::Sample(_) => ranks::check_alone("sample")?,
         Command::Density(_) => ranks::check_alone("density")?,
+        Command::Plot(_) => ranks::check_alone("plot")?,
         Command::LogProb(_) => ranks::check_alone("log-prob")?,
-        Command::Train(_) | Command::Info(_) | Command::Completions(_) | Command::Man(_) => {}
+        Command::Train(_)
+        | Command::Info(_)
+        | Command::Runs(_)
+        | Command::Completions(_)
+        | Command::Man(_) => {}
     }
     match command {
         Command::Train(args) => args.threads.run(|| train::run(args, started)),
         Command::Sample(args) => args.threads.run(|| sample::run(args)),
         Command::Density(args) => args.threads.run(|| density::run(args)),
+        Command::Plot(args) => args.threads.run(|| plot::run(args)),
         Command::LogProb(args) => args.threads.run(|| log_prob::run(args)),
         Command::Info(args) => info::run(args),
+        Command::Runs(args) => runs::run(args),
         Command::Completions(args) => {
             manuals::completions(args);
             Ok(())

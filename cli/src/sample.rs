@@ -5,7 +5,7 @@ use super::error::{CliError, Result};
 use super::file_kind::FileKind;
 use super::given;
 use super::input;
-use super::runs;
+use super::run_folder;
 use super::say::{check, done, is_json, note};
 use super::table::grouped;
 use super::threads::Threads;
@@ -48,7 +48,7 @@ pub struct Args {
     out: Option<PathBuf>,
     /// Class of the rows, by its name, or of the images, a whole number from 0; required for a run that was
     /// trained with --labels, an error for others
-    #[arg(long, value_name = "CLASS", visible_alias = "class", allow_hyphen_values = true)]
+    #[arg(long, value_name = "CLASS", allow_hyphen_values = true)]
     label: Option<String>,
     /// Draw in N steps of 2 evaluations of the vector field, 1 to 1024: fast, not exact [default: as many
     /// as a tolerance of 1e-4 needs; image sets 1e-3]
@@ -79,16 +79,16 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let n = args.count;
     if !(1..=MOST).contains(&n) {
-        let (option, value, range) = ("--count", n.to_string(), "from 1 to 1000000000");
+        let (option, value, range) = ("count", n.to_string(), "from 1 to 1000000000");
         return Err(TrainError::Option { option, value, range }.into());
     }
     if let Some(steps) = args.steps.filter(|steps| !(1..=MOST_STEPS).contains(steps)) {
-        let (option, value, range) = ("--steps", steps.to_string(), "from 1 to 1024");
+        let (option, value, range) = ("steps", steps.to_string(), "from 1 to 1024");
         return Err(TrainError::Option { option, value, range }.into());
     }
     check_given(args)?;
     args.out.as_deref().map_or(Ok(()), check_output)?;
-    let run = runs::folder(&args.run, args.out.as_deref())?;
+    let run = run_folder::folder(&args.run, args.out.as_deref())?;
     let path = args.out.clone().unwrap_or_else(|| run.join("samples.npy"));
     let mut learned = TrainedFlow::open(&run)?;
     input::check_chosen(&learned, args.label.is_some(), "choose one with --label")?;
@@ -139,11 +139,11 @@ fn check_given(args: &Args) -> Result<()> {
         return Ok(());
     }
     if args.steps.is_some() {
-        return Err(TrainError::Exclusive { first: "--steps", second: "--given" }.into());
+        return Err(TrainError::Exclusive { first: "steps", second: "given" }.into());
     }
     if args.count > MOST_GIVEN {
-        let range = "from 1 to 1000000 together with --given";
-        return Err(TrainError::Option { option: "--count", value: args.count.to_string(), range }.into());
+        let range = "from 1 to 1000000 together with `given`";
+        return Err(TrainError::Option { option: "count", value: args.count.to_string(), range }.into());
     }
     Ok(())
 }

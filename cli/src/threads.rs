@@ -22,7 +22,7 @@ impl Threads {
     /// A number out of range, a pool that cannot be started; those of the command.
     pub fn run(self, command: impl FnOnce() -> Result<()> + Send) -> Result<()> {
         if let Some(threads) = self.threads.filter(|threads| !(1..=MOST).contains(threads)) {
-            let (option, value, range) = ("--threads", threads.to_string(), "a whole number from 1 to 1024");
+            let (option, value, range) = ("threads", threads.to_string(), "a whole number from 1 to 1024");
             return Err(TrainError::Option { option, value, range }.into());
         }
         let threads = self.threads.unwrap_or(0);

@@ -31,16 +31,14 @@ pub enum DataError {
         wanted: [usize; 3],
     },
     /// The training images have labels, but the validation or test images have none.
-    #[error(
-        "the training images have labels but {name} has no labels; give them with --validation-labels or --test-labels"
-    )]
+    #[error("the training images have labels but {name} has no labels; give them by `with_labels`")]
     NoLabels {
         /// The images without labels.
         name: String,
     },
     /// There are too few rows for a training, a validation and a test part.
     #[error(
-        "{kind} {name}: {found} are too few to split into training, validation and test; give at least {least}, preferably thousands, or files for --validation and --test"
+        "{kind} {name}: {found} are too few to split into training, validation and test; give at least {least}, preferably thousands, or files for `validation` and `test`"
     )]
     TooFew {
         /// `points` or `images`.
@@ -214,7 +212,7 @@ pub enum DataError {
     },
     /// A coordinate has the same value in every point, so its standard deviation is zero.
     #[error(
-        "points {name}: column {} is {} in all {rows} rows, so it has no density; remove the column, or choose others with --columns",
+        "points {name}: column {} is {} in all {rows} rows, so it has no density; remove the column, or choose others with `columns`",
         shortened(column), in_short(*value)
     )]
     ConstantColumn {

@@ -121,7 +121,7 @@ pub enum EvalError {
     /// With this margin, the corners of the grid are so far from the data that densities are not evaluated
     /// there.
     #[error(
-        "--margin={margin}: the corners of the grid would be {reach:.0} standard deviations from the mean of the data, but densities are evaluated only within {far} standard deviations; give at most {most:.0} pixels"
+        "`margin`={margin}: the corners of the grid would be {reach:.0} standard deviations from the mean of the data, but densities are evaluated only within {far} standard deviations; give at most {most:.0} pixels"
     )]
     Margin {
         /// The margin in pixels.
@@ -153,14 +153,14 @@ pub enum EvalError {
 fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
     match (asked, classes) {
         (Some(asked), None) => {
-            format!("class {asked}: this run was trained without classes; leave the class out")
+            format!("`class`={asked}: this run was trained without classes; leave `class` out")
         }
         (None, Some(classes)) => {
             format!("this run has {classes} classes; choose one with `class`; the first class is 0")
         }
         (asked, classes) => {
             let (asked, most) = (asked.unwrap_or(0), classes.unwrap_or(1).saturating_sub(1));
-            format!("class {asked}: this run has classes 0 to {most}; choose one of them")
+            format!("`class`={asked}: this run has classes 0 to {most}; choose one of them")
         }
     }
 }

@@ -103,7 +103,7 @@ impl HeldOut {
             n => format!(" and {n} other rows"),
         };
         Some(format!(
-            "warning: the {part} score leaves out {place}{others}: the solve from there ended early; a lower --lr gives a flow that is easier to solve"
+            "warning: the {part} score leaves out {place}{others}: the solve from there ended early; a lower `lr` gives a flow that is easier to solve"
         ))
     }
 

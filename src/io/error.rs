@@ -36,7 +36,7 @@ pub enum IoError {
     },
     /// The folder of a run in progress was moved or removed.
     #[error(
-        "{} was moved or removed while its run was in progress, so the run ended and wrote nothing more; to continue it from its last checkpoint: --resume --out and the folder's new name",
+        "{} was moved or removed while its run was in progress, so the run ended and wrote nothing more; to continue it from its last checkpoint, train with the new path as `run_dir`",
         folder.display()
     )]
     Moved {
@@ -44,20 +44,20 @@ pub enum IoError {
         folder: PathBuf,
     },
     /// The root of the file system is no folder for a run.
-    #[error("{} is the root folder, and a run writes many files; give a folder of its own with --out", path.display())]
+    #[error("{} is the root folder, and a run writes many files; give a folder of its own with `run_dir`", path.display())]
     Root {
         /// The folder as given.
         path: PathBuf,
     },
     /// A command would replace a file of a run.
-    #[error("{} is a file of a run and would be replaced; give another --out", path.display())]
+    #[error("{} is a file of a run and would be replaced; write to another file", path.display())]
     OfRun {
         /// The file.
         path: PathBuf,
     },
     /// The folder holds a run that would be overwritten.
     #[error(
-        "{} holds a run already; resume it with --resume, move it aside with --restart, or choose another folder with --out",
+        "{} holds a run already; continue it with the same `run_dir`, move it aside with `restart`, or choose another folder with `run_dir`",
         folder.display()
     )]
     Occupied {
@@ -66,7 +66,7 @@ pub enum IoError {
     },
     /// The folder holds files of a run that would be overwritten, and no checkpoint.
     #[error(
-        "{} would be overwritten: {} holds files of a run, but no model.safetensors; restore that file and use --resume, or start again with --restart, which moves the files aside",
+        "{} would be overwritten: {} holds files of a run, but no model.safetensors; restore that file and train with the same `run_dir`, or start again with `restart`, which moves the files aside",
         found.display(), folder.display()
     )]
     Lost {
@@ -76,7 +76,7 @@ pub enum IoError {
         found: PathBuf,
     },
     /// A file that no run wrote would be overwritten.
-    #[error("{} already exists and would be overwritten; move it away, or choose another folder with --out", path.display())]
+    #[error("{} already exists and would be overwritten; move it away, or choose another folder with `run_dir`", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,

@@ -62,6 +62,22 @@ impl Lock {
     }
 }
 
+/// The process that holds the lock of a folder, in an inner option if its number is known; `None` without a holder. The
+/// folder is not changed.
+pub fn lock_holder(folder: &Path) -> Option<Option<u32>> {
+    let path = folder.join(LOCK_FILE);
+    // Opening a pipe would wait, and a symbolic link locks nothing.
+    let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+    let file = File::open(&path).ok().filter(|_| is_file)?;
+    // A shared lock, so that several processes can look at the same time.
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => {
+            Some(fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok()))
+        }
+        _ => None,
+    }
+}
+
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.holds() {
@@ -95,8 +111,13 @@ mod tests {
         let first = Lock::take(folder.path()).unwrap();
         let message = Lock::take(folder.path()).unwrap_err().to_string();
         let process = format!("process {}", std::process::id());
+        assert_eq!(lock_holder(folder.path()), Some(Some(std::process::id())));
         assert!(message.contains(&process) && message.contains("another folder"), "{message}");
         drop(first);
+        assert_eq!(lock_holder(folder.path()), None);
+        fs::write(folder.path().join(LOCK_FILE), "99999999").unwrap();
+        assert_eq!(lock_holder(folder.path()), None);
+        fs::remove_file(folder.path().join(LOCK_FILE)).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         Lock::take(folder.path()).unwrap();
     }

@@ -62,6 +62,9 @@ pub(crate) use hash::Fnv;
 pub use listed::{listed, shortened};
 #[cfg(feature = "train")]
 pub(crate) use lock::Lock;
+#[cfg(feature = "train")]
+#[doc(hidden)]
+pub use lock::lock_holder;
 pub use npy::{Npy, NpyNumber, read_npy, write_npy};
 #[doc(hidden)]
 pub use npy::{NpyHeader, read_npy_header, write_npy_parts};

@@ -12,7 +12,7 @@ pub enum ConfigError {
     World(#[from] crate::world::WorldError),
     /// A tolerance is negative, NaN or infinite, rtol is at least 1, or both are zero.
     #[error(
-        "tolerances rtol={rtol:e}, atol={atol:e}: both must be finite and at least 0, one of them above 0, and rtol below 1"
+        "`rtol`={rtol:e}, `atol`={atol:e}: both must be finite and at least 0, one of them above 0, and `rtol` below 1"
     )]
     Tolerance {
         /// The relative tolerance given.

@@ -14,8 +14,9 @@ use super::{
 
 /// Maximum number of columns.
 const MOST: usize = 6;
-/// Maximum number of dots in a panel, and of cells along its sides.
-const DOTS: usize = 1_500;
+/// Maximum number of dots in a panel of the largest side, and of cells along the sides of a panel.
+const DOTS: f64 = 1_500.0;
+const LARGEST: u32 = 700;
 const CELLS: f64 = 44.0;
 /// Space left of the panels, above and below them, and between them.
 const LEFT: u32 = 210;
@@ -49,7 +50,7 @@ pub fn pair_plot(title: &str, names: &[String], samples: &[f64], data: &[f64]) -
     let shown = if data.is_empty() { samples } else { data };
     let ranges: Vec<[f64; 2]> = (0..d).map(|a| range(shown, d, a)).collect();
     let count = d as u32;
-    let side = (1600 / count).saturating_sub(GAP).clamp(240, 700);
+    let side = (1600 / count).saturating_sub(GAP).clamp(240, LARGEST);
     let across = count * (side + GAP);
     let mut sheet = Sheet::new(LEFT + across + GAP, TOP + across + BELOW);
     for i in 0..d {
@@ -63,7 +64,7 @@ pub fn pair_plot(title: &str, names: &[String], samples: &[f64], data: &[f64]) -
                 sheet.outline(rect)?;
                 // The other diagonal panels stand right of panels with another axis, so their densities have no labels.
                 if j == 0 {
-                    let (name, unit) = density_label(top, &names[j]);
+                    let (name, unit) = density_label(top, &names[j], side);
                     sheet.axis_left(rect, &Axis::round([top, 0.0], 3, unit), &name)?;
                 }
             } else {
@@ -163,17 +164,22 @@ fn joint(
         let on = |from: u32, share: f64, length: u32| (f64::from(from) + share * f64::from(length)) as u32;
         is_inside.then_some(([on(rect.x, u, rect.width), on(rect.y, v, rect.height)], DOT))
     };
-    sheet.dots(2, 0.7, points.iter().take(DOTS).filter_map(place))?;
+    let most = DOTS * (f64::from(rect.width) / f64::from(LARGEST)).powi(2);
+    sheet.dots(2, 0.7, points.iter().take(most as usize).filter_map(place))?;
     sheet.outline(rect)
 }
 
-/// The label of the axis of a marginal density and the unit of its numbers: a power of ten, unless the numbers are short.
-fn density_label(top: f64, column: &str) -> (String, f64) {
+/// The label of the axis of a marginal density, at most `most` long, and the unit of its numbers: a power of ten, unless
+/// the numbers are short.
+fn density_label(top: f64, column: &str, most: u32) -> (String, f64) {
     let exponent = top.log10().floor() as i32;
-    if (-2..=3).contains(&exponent) {
-        return (format!("density per unit of {column}"), 1.0);
-    }
-    (format!("density per unit of {column} / {}", power_of_ten(exponent)), 10f64.powi(exponent))
+    let (scale, unit) = match exponent {
+        -2..=3 => (String::new(), 1.0),
+        _ => (format!(" / {}", power_of_ten(exponent)), 10f64.powi(exponent)),
+    };
+    let whole = format!("density per unit of {column}{scale}");
+    let is_short = u32::try_from(text::width(&whole, LABEL)).is_ok_and(|width| width <= most);
+    (if is_short { whole } else { format!("density{scale}") }, unit)
 }
 
 /// One line below the title, which says what is drawn how.

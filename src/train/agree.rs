@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// What differs between a run and an option given at its resume.
 struct Change {
-    /// The option as on the command line, or a field of the configuration.
+    /// The option, or a field of the configuration.
     what: String,
     was: String,
     asked: String,
@@ -50,13 +50,13 @@ impl TrainOptions {
         let mut with = self.to_map();
         let given = with.insert(option.name.to_owned(), value.clone());
         let was = plain(&given.unwrap_or_else(|| option.value_in(config)));
-        let change = |was: String| Some(Change { what: option.flag.to_owned(), was, asked: plain(value) });
+        let change = |was: String| Some(Change { what: option.name.to_owned(), was, asked: plain(value) });
         let with = TrainOptions::from_map(with);
         match option.resume {
             Resume::Change => return None,
             Resume::Updates => {
                 return match self.time_limit {
-                    Some(limit_s) => change(format!("none (--time-limit {limit_s})")),
+                    Some(limit_s) => change(format!("none (`time_limit` {limit_s})")),
                     None => change(config.updates().to_string()).filter(|c| c.was != c.asked),
                 };
             }
@@ -89,7 +89,7 @@ impl TrainOptions {
 /// that it sets, or a field that no option sets.
 fn differing((option, value): (&TrainOption, &Value), config: &TrainConfig, found: &TrainConfig) -> Change {
     let differs = |other: &&TrainOption| other.value_in(config) != other.value_in(found);
-    let by = format!(" (by {}={})", option.flag, plain(value));
+    let by = format!(" (by `{}`={})", option.name, plain(value));
     if let Some(other) = std::iter::once(option).chain(causes_first()).find(differs) {
         let [was, asked] = [config, found].map(|config| plain(&other.value_in(config)));
         // The value as it was typed, unless it is only a part of what differs.
@@ -99,7 +99,7 @@ fn differing((option, value): (&TrainOption, &Value), config: &TrainConfig, foun
             true => asked,
             false => asked + &by,
         };
-        return Change { what: other.flag.to_owned(), was, asked };
+        return Change { what: other.name.to_owned(), was, asked };
     }
     let json =
         |config: &TrainConfig| serde_json::to_value(config).expect("invariant: plain values with text keys");
@@ -202,7 +202,7 @@ mod tests {
                     };
                     let message = e.to_string();
                     assert!(
-                        !is_same && message.contains(TrainOption::named(name).flag),
+                        !is_same && message.contains(&format!("`{name}`=")),
                         "{options:?}: {name}={value}: {message}"
                     );
                     let rest = message.strip_prefix("the run in run was begun with ").unwrap();
@@ -228,7 +228,7 @@ mod tests {
         let found = asked.resume(&run, &TrainConfig::new(&run), DataShape::PLANE, Path::new("pr"));
         let message = found.unwrap_err().to_string();
         assert!(
-            message.contains("begun with --atol=0.001, not --atol=0.0001 (by --rtol=0.001)"),
+            message.contains("begun with `atol`=0.001, not `atol`=0.0001 (by `rtol`=0.001)"),
             "{message}"
         );
     }

@@ -3,7 +3,7 @@
 //!
 //! [`super::TrainOptions::check`] checks each option by itself; this module checks combinations.
 
-use super::options::{TrainOption, plain};
+use super::options::plain;
 use super::{DivergenceKind, Kept, Steps, TrainConfig, TrainError, TrainOptions};
 use crate::error::Result;
 use crate::io::process;
@@ -54,8 +54,7 @@ fn check_fits((options, config): (&TrainOptions, &TrainConfig), what: &str, need
 /// Those of these options that were given, as the beginning of a message.
 fn typed(options: &TrainOptions, names: &[&str]) -> String {
     let given = options.to_map();
-    let option =
-        |name: &&str| Some(format!("{}={}", TrainOption::named(name).flag, plain(given.get(*name)?)));
+    let option = |name: &&str| Some(format!("`{name}`={}", plain(given.get(*name)?)));
     let found: Vec<String> = names.iter().filter_map(option).collect();
     if found.is_empty() { String::new() } else { format!("{}: ", found.join(" ")) }
 }
@@ -94,16 +93,16 @@ mod tests {
         let model = |options: TrainOptions| check_model(&options, &TrainConfig::new(&options));
         assert!(model(options(None, None, None, None)).is_ok());
         let layers = model(options(Some(8), Some(64), Some(8), None)).unwrap_err().to_string();
-        assert!(layers.starts_with("--depth=64 --blocks=8: ") && layers.contains("1560 layers"), "{layers}");
-        assert!(!layers.contains("--probes") && !layers.contains("--width"), "{layers}");
+        assert!(layers.starts_with("`depth`=64 `blocks`=8: ") && layers.contains("1560 layers"), "{layers}");
+        assert!(!layers.contains("`probes`") && !layers.contains("`width`"), "{layers}");
         let probes = model(options(Some(8), Some(31), None, Some(32))).unwrap_err().to_string();
-        assert!(probes.starts_with("--depth=31 --probes=32: ") && probes.contains("32 probes"), "{probes}");
+        assert!(probes.starts_with("`depth`=31 `probes`=32: ") && probes.contains("32 probes"), "{probes}");
         let update = |options: TrainOptions| {
             let found = check_update((&options, &TrainConfig::new(&options)), "flow_matching", 1 << 60);
             found.unwrap_err().to_string()
         };
         let typed = update(options(Some(9), None, None, None));
-        assert!(typed.starts_with("--width=9: an update (flow_matching) with batch "), "{typed}");
+        assert!(typed.starts_with("`width`=9: an update (flow_matching) with batch "), "{typed}");
         assert!(typed.contains("1152921504.6 GB"), "{typed}");
         let bare = update(options(None, None, None, None));
         assert!(bare.starts_with("an update (flow_matching) with batch 4096, width 72"), "{bare}");

@@ -27,7 +27,7 @@ impl TrainConfig {
         match asked.filter(|_| !is_checked) {
             None => Ok(()),
             Some(checks) => Err(TrainError::Useless {
-                option: "--patience",
+                option: "patience",
                 value: checks.to_string(),
                 reason: "it needs a table or a set of images, or exact targets without maximum likelihood; \
                          other runs on an image or a toy density have no checks, as every update has new points",
@@ -48,7 +48,7 @@ impl TrainOptions {
         let is_held_out = is_images || is_points;
         let given = self.to_map();
         let is_exact = self.target == Some(TargetKind::Exact);
-        for &TrainOption { name, flag: option, needs, .. } in OPTIONS {
+        for &TrainOption { name, needs, .. } in OPTIONS {
             let reason = match needs {
                 Needs::Density if is_exact && is_held_out => {
                     "it needs an image or a toy density; the density of other data is not known"
@@ -61,7 +61,7 @@ impl TrainOptions {
                 _ => continue,
             };
             if let Some(value) = given.get(name) {
-                return Err(TrainError::Useless { option, value: plain(value), reason }.into());
+                return Err(TrainError::Useless { option: name, value: plain(value), reason }.into());
             }
         }
         Ok(())
@@ -80,7 +80,7 @@ impl TrainOptions {
         };
         let given = self.to_map();
         let unused = OPTIONS.iter().filter(|of| needs.contains(&of.needs) && given.contains_key(of.name));
-        let options: Vec<&str> = unused.map(|option| option.flag).collect();
+        let options: Vec<String> = unused.map(|option| format!("`{}`", option.name)).collect();
         let verb = if options.len() == 1 { "has" } else { "have" };
         let text = format!("note: {} {verb} no effect on the training: {reason}", options.join(", "));
         (!options.is_empty()).then_some(text)
@@ -154,7 +154,8 @@ mod tests {
                 let settled = |options: &TrainOptions| Trainer::new(data.clone()).options(options).settle();
                 let (_, plain) = settled(&base).unwrap();
                 assert_eq!(base.unused(&plain), None);
-                for &TrainOption { name, flag: option, .. } in stored() {
+                for &TrainOption { name, .. } in stored() {
+                    let option = &format!("`{name}`");
                     let is_images = matches!(data, TrainingData::Images(..));
                     if name == "objective" || (name == "preset" && is_images) {
                         continue;

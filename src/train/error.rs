@@ -1,4 +1,5 @@
-//! Errors of training. Each message names the option or file, the value and the remedy.
+//! Errors of training. Each message names the option or file, the value and the remedy. An option has its name of
+//! [`TrainOptions`](super::TrainOptions) in backquotes, to which the command line adds its dashes.
 
 use crate::data::Parts;
 use crate::eval::stopped;
@@ -10,9 +11,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum TrainError {
     /// An option is out of range.
-    #[error("{option}={value}: must be {range}")]
+    #[error("`{option}`={value}: must be {range}")]
     Option {
-        /// The option as on the command line.
+        /// Its name.
         option: &'static str,
         /// The value given.
         value: String,
@@ -20,7 +21,7 @@ pub enum TrainError {
         range: &'static str,
     },
     /// An option has no effect in this run.
-    #[error("{option}={value}: {reason}; leave {option} out")]
+    #[error("`{option}`={value}: {reason}; leave `{option}` out")]
     Useless {
         /// Its name.
         option: &'static str,
@@ -30,7 +31,7 @@ pub enum TrainError {
         reason: &'static str,
     },
     /// Two options exclude each other.
-    #[error("{first} and {second} cannot be combined; leave one out")]
+    #[error("`{first}` and `{second}` cannot be combined; leave one out")]
     Exclusive {
         /// The first.
         first: &'static str,
@@ -39,7 +40,7 @@ pub enum TrainError {
     },
     /// A run cannot be resumed with another value of an option.
     #[error(
-        "the run in {} was begun with {option}={was}, not {option}={asked}; resume it without that option, or start another run with --out",
+        "the run in {} was begun with `{option}`={was}, not `{option}`={asked}; resume it without that option, or start another run with `run_dir`",
         folder.display()
     )]
     OtherOption {
@@ -54,7 +55,7 @@ pub enum TrainError {
     },
     /// A run cannot be resumed on another image.
     #[error(
-        "the run in {} was begun with an image of {was}; {name} ({asked}) is another image; give the run's image, or start another run with --out",
+        "the run in {} was begun with an image of {was}; {name} ({asked}) is another image; give the run's image, or start another run with `run_dir`",
         folder.display()
     )]
     OtherImage {
@@ -69,7 +70,7 @@ pub enum TrainError {
     },
     /// A run cannot be resumed on other points, or on points instead of an image.
     #[error(
-        "the run in {} was begun with {was}; {name} holds other data ({difference}); give the run's data, or start another run with --out",
+        "the run in {} was begun with {was}; {name} holds other data ({difference}); give the run's data, or start another run with `run_dir`",
         folder.display()
     )]
     OtherData {
@@ -84,7 +85,7 @@ pub enum TrainError {
     },
     /// A run cannot be resumed with another split of the same data.
     #[error(
-        "the run in {} split its rows into {was}; these options give {asked}; give the same --validation and --test as that run",
+        "the run in {} split its rows into {was}; these options give {asked}; give the same `validation` and `test` as that run",
         folder.display()
     )]
     OtherParts {
@@ -96,7 +97,7 @@ pub enum TrainError {
         asked: Parts,
     },
     /// Labels were given to a model without classes.
-    #[error("--field={field} takes no classes; leave out --labels, or choose --field unet or mlp")]
+    #[error("`field`={field} takes no classes; leave the labels out, or choose `field` unet or mlp")]
     NoClasses {
         /// The model.
         field: &'static str,
@@ -169,7 +170,7 @@ pub enum TrainError {
         limit: usize,
     },
     /// No explicit method has this name.
-    #[error("--solver={name}: no explicit method has this name; choose one of {known}")]
+    #[error("`solver`={name}: no explicit method has this name; choose one of {known}")]
     Solver {
         /// The name given.
         name: String,
@@ -178,7 +179,7 @@ pub enum TrainError {
     },
     /// Adaptive steps need a method with an error estimate.
     #[error(
-        "--solver={method} has no error estimate, so {option} cannot choose its steps; give --fixed-steps N instead, or choose tsit5 or dopri5"
+        "`solver`={method} has no error estimate, so `{option}` cannot choose its steps; give `fixed_steps` instead, or choose tsit5 or dopri5"
     )]
     NoErrorEstimate {
         /// The method.
@@ -203,7 +204,7 @@ pub enum TrainError {
         least_s: f64,
     },
     /// A batch cannot be divided into this many shards.
-    #[error("--shards={shards} does not divide a batch of {batch} points: choose a divisor of {batch}")]
+    #[error("`shards`={shards} does not divide a batch of {batch} points: choose a divisor of {batch}")]
     Shards {
         /// Number of shards.
         shards: usize,
@@ -211,9 +212,7 @@ pub enum TrainError {
         batch: usize,
     },
     /// There are more ranks than shards.
-    #[error(
-        "{ranks} ranks cannot share {shards} shard(s) of a batch: give --shards N with N of at least {ranks}"
-    )]
+    #[error("{ranks} ranks cannot share {shards} shard(s) of a batch: give `shards` of at least {ranks}")]
     Ranks {
         /// Number of ranks.
         ranks: usize,
@@ -221,7 +220,7 @@ pub enum TrainError {
         shards: usize,
     },
     /// The thread pool cannot be started.
-    #[error("--threads {threads}: {reason}; give a smaller number")]
+    #[error("`threads`={threads}: {reason}; give a smaller number")]
     Threads {
         /// Number of threads.
         threads: usize,
@@ -242,7 +241,7 @@ pub enum TrainError {
     },
     /// A solve in an evaluation of the flow ended early.
     #[error(
-        "{} in an evaluation of the flow, which has probably diverged; lower the learning rate with --lr (its peak in the first phase was {lr}) and train again",
+        "{} in an evaluation of the flow, which has probably diverged; lower the learning rate with `lr` (its peak in the first phase was {lr}) and train again",
         stopped(outcome)
     )]
     Unsolved {
@@ -253,7 +252,7 @@ pub enum TrainError {
     },
     /// The loss or a weight is not finite although every solve succeeded.
     #[error(
-        "the loss is {loss} at update {update} ({objective}); lower the learning rate with --lr (its peak in this phase was {lr}) and train again"
+        "the loss is {loss} at update {update} ({objective}); lower the learning rate with `lr` (its peak in this phase was {lr}) and train again"
     )]
     Loss {
         /// The loss; NaN if a weight is not finite.
@@ -287,7 +286,7 @@ fn of(updates: u64) -> String {
 
 fn kept(folder: Option<&PathBuf>) -> String {
     folder.map_or("the run has no folder, so nothing was saved".to_owned(), |folder| {
-        format!("the run is saved in {}; --resume continues it", folder.display())
+        format!("the run is saved in {}; train with the same `run_dir` to continue it", folder.display())
     })
 }
 
@@ -298,10 +297,10 @@ fn gigabytes(bytes: u64) -> String {
 fn remedy(outcome: &crate::ode::Outcome, lr: f64) -> String {
     if let crate::ode::Outcome::MaxSteps { .. } = outcome {
         return format!(
-            "lower the learning rate with --lr (its peak in this phase was {lr}), loosen --rtol and --atol, or give --fixed-steps, and train again"
+            "lower the learning rate with `lr` (its peak in this phase was {lr}), loosen `rtol` and `atol`, or give `fixed_steps`, and train again"
         );
     }
-    format!("lower the learning rate with --lr (its peak in this phase was {lr}) and train again")
+    format!("lower the learning rate with `lr` (its peak in this phase was {lr}) and train again")
 }
 
 #[cfg(test)]
@@ -321,7 +320,7 @@ mod tests {
             let of_update = TrainError::Diverged { outcome, update: 4, objective, lr: 30.0 }.to_string();
             let of_score = TrainError::Unsolved { outcome, lr: 30.0 }.to_string();
             for message in [of_update, of_score] {
-                assert!(message.contains("--lr (its peak in") && message.contains("30"), "{message}");
+                assert!(message.contains("`lr` (its peak in") && message.contains("30"), "{message}");
                 assert!(!message.contains("max_steps"), "{message}");
             }
         }

@@ -144,7 +144,7 @@ fn restore(session: &mut Session, measured: Measured, flow: Flow) -> Result<()> 
     if is_early(update, session.update) && session.header.config.patience.is_none() {
         let patience = session.header.checks().usual_patience();
         (session.trainer.on_note)(&format!(
-            "note: the flow overfits after update {at}; --patience {patience} ends such a run early"
+            "note: the flow overfits after update {at}; `patience` {patience} ends such a run early"
         ));
     }
     Ok(())

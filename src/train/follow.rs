@@ -31,10 +31,11 @@ fn check(trainer: &Trainer<'_>, world: &World) -> Result<()> {
         let mut values = vec![
             of("executable", executable()),
             of("set of instructions (FLOWLINE_LEVEL)", format!("{:?}", Level::detect())),
-            of("--time-limit", options.time_limit.map_or("none".to_owned(), |limit_s| limit_s.to_string())),
+            of("`time_limit`", options.time_limit.map_or("none".to_owned(), |limit_s| limit_s.to_string())),
         ];
         // The first option that differs is named, in one line. The whole configuration comes after them.
-        let value = |option: &TrainOption| Some(of(option.flag, plain(&option.value?(&config))));
+        let value =
+            |option: &TrainOption| Some(of(&format!("`{}`", option.name), plain(&option.value?(&config))));
         values.extend(causes_first().into_iter().filter_map(value));
         values.push(of("configuration", json.to_string()));
         values.push(of("data", format!("{:016x}", trainer.data.fingerprint()?)));

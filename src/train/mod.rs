@@ -98,7 +98,7 @@ pub use self::{
     feed::Feed,
     options::{INPUT, MODEL, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, RUN, SOLVER, TrainOption, Values},
     plan::{FlopsOf, PhasePlan, StatesPlan},
-    recorded::Recorded,
+    recorded::{Recorded, seconds_trained},
     state::{Batch, ImageRows, ImageTables, PointsTable, Source, Stored, Tables, TrainState},
 };
 #[doc(hidden)]

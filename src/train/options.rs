@@ -179,18 +179,18 @@ impl TrainOptions {
     fn check_pairs(&self) -> Result<(), Error> {
         let given = |x: bool, name: &'static str| x.then_some(name);
         let pairs = [
-            (given(self.updates.is_some(), "--updates"), given(self.time_limit.is_some(), "--time-limit")),
-            (given(self.fixed_steps.is_some(), "--fixed-steps"), given(self.rtol.is_some(), "--rtol")),
-            (given(self.fixed_steps.is_some(), "--fixed-steps"), given(self.atol.is_some(), "--atol")),
-            (
-                given(self.divergence == Some(DivergenceKind::Exact), "--divergence exact"),
-                given(self.probes.is_some(), "--probes"),
-            ),
+            (given(self.updates.is_some(), "updates"), given(self.time_limit.is_some(), "time_limit")),
+            (given(self.fixed_steps.is_some(), "fixed_steps"), given(self.rtol.is_some(), "rtol")),
+            (given(self.fixed_steps.is_some(), "fixed_steps"), given(self.atol.is_some(), "atol")),
         ];
-        match pairs.into_iter().find_map(|(a, b)| a.zip(b)) {
-            Some((first, second)) => Err(TrainError::Exclusive { first, second }.into()),
-            None => Ok(()),
+        if let Some((first, second)) = pairs.into_iter().find_map(|(a, b)| a.zip(b)) {
+            return Err(TrainError::Exclusive { first, second }.into());
         }
+        let probes = self.probes.filter(|_| self.divergence == Some(DivergenceKind::Exact));
+        probes.map_or(Ok(()), |probes| {
+            let (option, reason) = ("probes", "`divergence` is exact, which draws no probes");
+            Err(TrainError::Useless { option, value: probes.to_string(), reason }.into())
+        })
     }
 
     fn check_solver(&self) -> Result<(), Error> {
@@ -201,7 +201,7 @@ impl TrainOptions {
             let known = explicit.map(|method| method.tableau().name).collect::<Vec<_>>().join(", ");
             return Err(TrainError::Solver { name: name.clone(), known }.into());
         };
-        let adaptive = self.rtol.map(|_| "--rtol").or(self.atol.map(|_| "--atol"));
+        let adaptive = self.rtol.map(|_| "rtol").or(self.atol.map(|_| "atol"));
         if let (Some(option), None) = (adaptive, method.tableau().b_err) {
             return Err(TrainError::NoErrorEstimate { method: method.tableau().name, option }.into());
         }
@@ -215,7 +215,7 @@ impl TrainOptions {
     pub(super) fn check_given_flow(&self) -> Result<(), Error> {
         let given = self.to_map();
         let mut of_a_flow = OPTIONS.iter().filter(|option| option.is_of_a_flow());
-        let found = of_a_flow.find_map(|option| Some((option.flag, given.get(option.name)?)));
+        let found = of_a_flow.find_map(|option| Some((option.name, given.get(option.name)?)));
         match found {
             None => Ok(()),
             Some((option, value)) => {

@@ -98,6 +98,12 @@ impl Recorded {
     }
 }
 
+/// Seconds of the run with this header up to its last checkpoint, over all its processes, if they are recorded.
+pub fn seconds_trained(folder: &Path, header: &RunInfo) -> Option<f64> {
+    let counters = read_sealed::<Counters>(&folder.join(COUNTERS_FILE)).ok()??;
+    counters.seconds.filter(|_| counters.run == header.run)
+}
+
 /// The final scores of the run with this header, as `counters.json` beside its checkpoint has them.
 ///
 /// # Errors

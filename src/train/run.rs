@@ -360,7 +360,7 @@ impl<'a> Trainer<'a> {
             options.check_kind(&self.data)?;
             if let Some(other) = options.preset.as_ref().filter(|asked| **asked != config.preset) {
                 let (value, reason) = (other.name().to_owned(), "the given configuration has its own preset");
-                return Err(TrainError::Useless { option: "--preset", value, reason }.into());
+                return Err(TrainError::Useless { option: "preset", value, reason }.into());
             }
             options.preset = Some(config.preset.clone());
             config.clone().with(&options)
@@ -380,7 +380,7 @@ impl<'a> Trainer<'a> {
         config.check_patience(&self.data, options.patience)?;
         let is_single = |flow: &Flow| flow.leaves().iter().all(|leaf| leaf.dtype() == DType::F32);
         if config.shards > 1 && self.flow.as_ref().is_some_and(|flow| !is_single(flow)) {
-            refused("--shards", &config.shards.to_string(), "1 for a flow whose weights are not f32")?;
+            refused("shards", &config.shards.to_string(), "1 for a flow whose weights are not f32")?;
         }
         if let Some(phase) = config.phases.iter().find(|phase| phase.batch % config.shards != 0) {
             return Err(TrainError::Shards { shards: config.shards, batch: phase.batch }.into());
@@ -414,7 +414,7 @@ fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
     if let TrainingData::Images(images, _) = data {
         let preset = options.preset.get_or_insert(Preset::Images);
         if *preset != Preset::Images {
-            return refused("--preset", preset.name(), "images for a set of images");
+            return refused("preset", preset.name(), "images for a set of images");
         }
         if let (Some(field @ ModelKind::ConcatSquash), Some(_)) = (options.field, images.classes()) {
             return Err(TrainError::NoClasses { field: field.name() }.into());
@@ -422,10 +422,10 @@ fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
         return Ok(());
     }
     if options.preset == Some(Preset::Images) {
-        return refused("--preset", "images", "default or points unless the data are a set of images");
+        return refused("preset", "images", "default or points unless the data are a set of images");
     }
     if let Some(Preset::Given(name)) = &options.preset {
-        return refused("--preset", name, "default, points or images unless a config is given");
+        return refused("preset", name, "default, points or images unless a config is given");
     }
     if !matches!(data, TrainingData::Image(_)) {
         options.preset.get_or_insert(Preset::Points);

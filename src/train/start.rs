@@ -54,7 +54,7 @@ impl TrainConfig {
         }
         if let Some(reason) = obstacle {
             let value = StartKind::Mixture.name().to_owned();
-            return Err(TrainError::Useless { option: "--start", value, reason }.into());
+            return Err(TrainError::Useless { option: "start", value, reason }.into());
         }
         if let FieldConfig::Fourier { preconditioned, .. } = &mut self.model.field {
             *preconditioned = true;

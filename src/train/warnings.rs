@@ -30,7 +30,7 @@ pub(super) fn warnings(data: &TrainingData, parts: Parts, frame: Option<&PointsF
                 (Ok(a), Ok(b)) => a == b,
                 _ => false,
             };
-            let given = [("--validation", &given.validation), ("--test", &given.test)];
+            let given = [("validation", &given.validation), ("test", &given.test)];
             let same = given.into_iter().filter(|(_, set)| set.as_ref().is_some_and(|set| is_same(set)));
             same.map(|(option, _)| known(option, "all images")).collect()
         }
@@ -49,7 +49,7 @@ fn dequantized(frame: &PointsFrame) -> String {
         Some(columns) => format!(
             "dequantized columns: {columns}; scores are densities of values with uniform noise of one step"
         ),
-        None => "note: --dequantize adds no noise: no column is rounded to a step".to_owned(),
+        None => "note: `dequantize` adds no noise: no column is rounded to a step".to_owned(),
     }
 }
 
@@ -78,10 +78,10 @@ fn repeated(points: &Points, dequantized: Option<&PointsFrame>) -> Option<String
     let (noun, n) = (if found.len() == 1 { "column" } else { "columns" }, rows.len());
     let remedy = match dequantized {
         None => {
-            "add noise of the size of the rounding with --dequantize, or leave such columns out with --columns"
+            "add noise of the size of the rounding with `dequantize`, or leave such columns out with `columns`"
         }
         Some(_) => {
-            "--dequantize found no step to which they are rounded; leave such columns out with --columns"
+            "`dequantize` found no step to which they are rounded; leave such columns out with `columns`"
         }
     };
     (!found.is_empty()).then(|| {
@@ -98,7 +98,7 @@ fn constant(points: &Points) -> impl Iterator<Item = String> {
     let is_constant = |&a: &usize| std[a] < DIGITS * mean[a].abs();
     (0..points.dim()).filter(is_constant).take(NAMED).map(|a| {
         format!(
-            "warning: column {} varies by {:.1e} around {}: its values differ only in the last digits of a double; leave it out with --columns",
+            "warning: column {} varies by {:.1e} around {}: its values differ only in the last digits of a double; leave it out with `columns`",
             shortened(&points.columns[a]), std[a], mean[a]
         )
     })
@@ -106,7 +106,7 @@ fn constant(points: &Points) -> impl Iterator<Item = String> {
 
 /// Warnings about validation and test files that hold training rows.
 fn shared(points: &Points, given: &Given<Points>) -> Vec<String> {
-    let given = [("--validation", &given.validation), ("--test", &given.test)];
+    let given = [("validation", &given.validation), ("test", &given.test)];
     if given.iter().all(|(_, other)| other.is_none()) {
         return Vec::new();
     }
@@ -124,10 +124,10 @@ fn shared(points: &Points, given: &Given<Points>) -> Vec<String> {
 
 fn known(option: &str, what: &str) -> String {
     let effect = match option {
-        "--test" => "the test score is not that of new data",
+        "test" => "the test score is not that of new data",
         _ => "validation does not show whether the flow overfits",
     };
-    format!("warning: {what} of {option} are also in DATA: {effect}")
+    format!("warning: {what} of `{option}` are also in DATA: {effect}")
 }
 
 /// A warning about a part with few rows.
@@ -216,7 +216,7 @@ mod tests {
                 Given { validation: (!is_test).then(|| other.clone()), test: is_test.then(|| other.clone()) };
             let text = shared(&points, &given).join(" ");
             assert_eq!(text.contains(&format!("{known} of {} rows", other.len())), known > 0, "{text}");
-            assert_eq!(text.contains("--test"), known > 0 && is_test, "{text}");
+            assert_eq!(text.contains("test"), known > 0 && is_test, "{text}");
             let text = few("test", n as usize).unwrap_or_default();
             assert_eq!((text.contains("± ?"), text.contains("rough")), (n == 1, (2..30).contains(&n)));
         }

@@ -371,6 +371,25 @@ fn messages_use_the_terms_of_the_field() {
     assert!(wrong.is_empty(), "private terms in messages:\n{}", wrong.join("\n"));
 }
 
+/// A message of the library has the name of an option, such as `fixed_steps`; only the command line writes `--fixed-steps`.
+#[test]
+fn the_library_names_options_without_dashes() {
+    let is_flag =
+        |word: &str| word.starts_with("--") && word[2..].starts_with(|c: char| c.is_ascii_lowercase());
+    let is_end = |c: char| c.is_whitespace() || "(\"'`[".contains(c);
+    let has_flag = |text: &str| text.split(is_end).any(is_flag);
+    assert!(has_flag("a lower --lr") && has_flag("(--lr=1)") && !has_flag("a -- b, x--y"));
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for (file, text) in
+        read("src").into_iter().filter(|(f, _)| !f.ends_with("tests.rs") && !f.contains("/tests/"))
+    {
+        let messages = literals(&code(&text).join("\n"));
+        seen += messages.len();
+        wrong.extend(messages.iter().filter(|text| has_flag(text)).map(|text| format!("{file}: {text}")));
+    }
+    assert!(wrong.is_empty() && seen > 2000, "flags in {seen} texts of the library:\n{}", wrong.join("\n"));
+}
+
 /// The committed list of public names, written by `.ci/public`.
 #[test]
 fn public_names_use_the_terms_of_the_field() {

@@ -35,17 +35,17 @@ pub fn open(args: &Args, folder: &Path) -> Result<TrainingData> {
     let set = args.data.as_deref().map(is_image_set).transpose()?.unwrap_or(false);
     let is_table = args.data.as_deref().is_some_and(input::is_table);
     let labels = [&args.labels, &args.validation_labels, &args.test_labels];
-    for (option, file) in ["--labels", "--validation-labels", "--test-labels"].into_iter().zip(labels) {
-        let takes = |_: &&PathBuf| set || is_table && option == "--labels";
+    for (option, file) in ["labels", "validation_labels", "test_labels"].into_iter().zip(labels) {
+        let takes = |_: &&PathBuf| set || is_table && option == "labels";
         let reason = match is_table {
-            true => "it needs a set of images; a table for --validation or --test has the column --labels",
+            true => "it needs a set of images; a table for `validation` or `test` has the column `labels`",
             false => "it needs a table or a set of images, and DATA is neither",
         };
         if let Some(file) = file.as_ref().filter(|file| !takes(file)) {
             return Err(useless(option, file.display().to_string(), reason));
         }
     }
-    let keeps = args.keep_counters.then(|| ("--keep-counters", "true".to_owned()));
+    let keeps = args.keep_counters.then(|| ("keep_counters", "true".to_owned()));
     if let Some((option, value)) = input::of_tables(args.columns.as_ref(), cells(args)).or(keeps)
         && !is_table
     {
@@ -158,7 +158,7 @@ fn is_image_set(path: &Path) -> Result<bool> {
 
 /// Refuses `--validation` and `--test` for an image or a toy density, from which any number of points can be drawn.
 fn check_given(args: &Args, data: TrainingData) -> Result<TrainingData> {
-    let given = [("--validation", &args.validation), ("--test", &args.test)];
+    let given = [("validation", &args.validation), ("test", &args.test)];
     match given.into_iter().find_map(|(option, path)| Some((option, path.as_ref()?))) {
         None => Ok(data),
         Some((option, path)) => {

@@ -9,9 +9,10 @@ pub use args::{ADVANCED, Args};
 use super::bar::Bar;
 use super::documented::DiffraxExample;
 use super::error::{CliError, Result, nearest};
-use super::runs::RUNS;
+use super::run_folder::RUNS;
 use super::say::{error_line, failed, note};
 use super::signals::Signals;
+use super::typed::flags;
 use super::{input, ranks, table::seconds};
 use flowline::__internal::{check_free, default_folder};
 use flowline::Error;
@@ -83,7 +84,7 @@ fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
         return followed(learned, signals.as_ref());
     }
     if let (Err(stopped @ Error::Train(TrainError::Stopped { .. })), Some(signals)) = (&learned, &signals) {
-        let text = stopped.to_string();
+        let text = flags(&stopped.to_string());
         error_line(&text);
         failed(&text, None);
         signals.end();

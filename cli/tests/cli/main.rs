@@ -10,6 +10,7 @@ mod help;
 mod images;
 mod levels;
 mod limits;
+mod listing;
 mod place;
 mod plans;
 mod points;

@@ -120,7 +120,8 @@ fn uses_of_a_run(place: &Place) {
     place.done("log-prob runs/tiny a.npy --out values.npy --rtol 1e-4 --atol 1e-4");
     assert_eq!(flowline::io::read_npy(place.path("values.npy")).unwrap().shape, [300]);
 
-    place.fails("log-prob runs/tiny a.npy --rtol 0 --atol 0 --out no.npy", 2, &["rtol=0"]);
+    place.fails("log-prob runs/tiny a.npy --rtol 0 --atol 0 --out no.npy", 2, &["--rtol=0"]);
+    place.fails("plot runs/tiny", 2, &["has no columns", "flowline density"]);
     place.fails("sample runs/tiny -n 3 --out no.txt", 2, &["no.txt", ".npy"]);
     place.fails("density runs/tiny --grid 0 --out no.png", 2, &["--grid=0"]);
     place.fails("density runs/tiny --grid 3 --margin NaN --out no.png", 2, &["--margin=NaN"]);

@@ -25,6 +25,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
         ("sample run -n 300 --steps 3 -o OUT.csv".to_owned(), ""),
         ("density plane --grid 40 -o OUT.npy".to_owned(), ""),
         ("density plane --grid 40 -o OUT.png".to_owned(), ""),
+        ("plot run -n 2000 --columns a,c -o OUT.png".to_owned(), ""),
         ("log-prob run p.csv -o OUT.csv".to_owned(), ""),
         ("log-prob run p.csv --anomaly=200 -o OUT.csv".to_owned(), ""),
     ];
@@ -43,7 +44,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
         }
     }
     // No command with the option was forgotten.
-    for name in ["train", "sample", "density", "log-prob", "info"] {
+    for name in ["train", "sample", "density", "log-prob", "info", "runs", "plot"] {
         let help = place.run(&format!("{name} --help"));
         let has_option = String::from_utf8_lossy(&help.stdout).contains("--threads <N>");
         let is_run = commands.iter().any(|(command, _)| command.starts_with(&format!("{name} ")));

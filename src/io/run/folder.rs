@@ -235,7 +235,7 @@ mod tests {
         assert!(tells(check_lost(root.path())).contains(METRICS_FILE));
         write(METRICS_FILE, super::super::metrics::COLUMNS);
         let lost = tells(check_lost(root.path()));
-        assert!(lost.contains("no model.safetensors") && lost.contains("--restart"), "{lost}");
+        assert!(lost.contains("no model.safetensors") && lost.contains("restart"), "{lost}");
         assert_eq!(tells(check_free(root.path())), lost);
         fs::remove_file(root.path().join(METRICS_FILE)).unwrap();
         write("loss.png", "");

@@ -127,7 +127,7 @@ fn contradictory_limits_are_rejected() {
             .starts_with("beta=0.5")
     );
     assert!(refuse(ode().rtol([1e-6; 3])).starts_with("rtol has 3 values, but the state has 2 components"));
-    assert!(refuse(ode().atol([1e-6, -1.0])).starts_with("tolerances rtol=1e-6, atol=-1e0"));
+    assert!(refuse(ode().atol([1e-6, -1.0])).starts_with("`rtol`=1e-6, `atol`=-1e0"));
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn invalid_settings_are_rejected_with_their_numbers() {
     let refuse = |ode: Ode<'_, [f64; 2], _>| ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap_err().to_string();
     for (rtol, atol) in [(-1e-6, 1e-6), (1e-6, -1e-6), (f64::NAN, 1e-6), (1e-6, f64::INFINITY), (0.0, 0.0)] {
         let message = refuse(ode().rtol(rtol).atol(atol));
-        assert!(message.starts_with(&format!("tolerances rtol={rtol:e}, atol={atol:e}")), "{message}");
+        assert!(message.starts_with(&format!("`rtol`={rtol:e}, `atol`={atol:e}")), "{message}");
     }
     assert!(ode().rtol(0.0).solve(0.0, 1.0, [1.0, 0.0]).is_ok());
     assert!(refuse(ode().method(Method::Rk4)).starts_with("rk4 has no error estimate"));

@@ -17,12 +17,8 @@ use serde_json::Value;
 
 /// A row of [`OPTIONS`].
 pub struct TrainOption {
-    /// Its name in files and in [`TrainOptions`].
+    /// Its name in files, in messages and in [`TrainOptions`]. On the command line it has dashes.
     pub name: &'static str,
-    /// Its name on the command line and in messages.
-    pub flag: &'static str,
-    /// Its other name on the command line, if there is one.
-    pub alias: Option<&'static str>,
     /// Its heading in the help.
     pub heading: &'static str,
     /// Its help, with the default.
@@ -110,7 +106,7 @@ pub const OUTPUT: &str = "Output";
 macro_rules! options {
     ($($heading:ident {$(
         $(#[doc = $help:literal])+ $(#[serde($skip:ident)])?
-        $name:ident = $flag:literal $(or $alias:literal)?: $type:ty,
+        $name:ident: $type:ty,
         $kind:ident $(<$value_name:ident>)? $(($($range:tt)*))? $(default $default:literal)?,
         needs: $needs:ident, resume: $resume:ident, value: $value:expr;
     )+})+) => {
@@ -128,9 +124,6 @@ macro_rules! options {
         /// Every option of a run, in the order of the help.
         pub const OPTIONS: &[TrainOption] = &[$($(TrainOption {
             name: stringify!($name),
-            flag: $flag,
-            // The first element: the alias, or `None` without one.
-            alias: [$(Some($alias),)? None][0],
             heading: $heading,
             help: concat!($($help,)+ $(" [default: ", $default, "]")?),
             value_name: concat!($(stringify!($value_name))?),
@@ -167,7 +160,7 @@ macro_rules! options {
 
             /// Refuses values out of their ranges.
             pub(super) fn check_ranges(&self) -> Result<(), Error> {
-                $($($(check_range!(self.$name, $flag, $kind $($range)*);)?)+)+
+                $($($(check_range!(self.$name, stringify!($name), $kind $($range)*);)?)+)+
                 Ok(())
             }
         }
@@ -229,15 +222,15 @@ macro_rules! values {
 }
 
 macro_rules! check_range {
-    ($given:expr, $flag:literal, whole $least:literal ..= $most:literal) => {
+    ($given:expr, $name:expr, whole $least:literal ..= $most:literal) => {
         let range = concat!("a whole number from ", $least, " to ", $most);
-        in_range($given, &($least..=$most), $flag, range, |x| x.to_string())?
+        in_range($given, &($least..=$most), $name, range, |x| x.to_string())?
     };
-    ($given:expr, $flag:literal, whole $least:literal ..) => {
-        in_range($given, &($least..), $flag, concat!("at least ", $least), |x| x.to_string())?
+    ($given:expr, $name:expr, whole $least:literal ..) => {
+        in_range($given, &($least..), $name, concat!("at least ", $least), |x| x.to_string())?
     };
-    ($given:expr, $flag:literal, $number:ident $range:expr, $text:literal) => {
-        in_range($given, &($range), $flag, $text, in_short)?
+    ($given:expr, $name:expr, $number:ident $range:expr, $text:literal) => {
+        in_range($given, &($range), $name, $text, in_short)?
     };
 }
 
@@ -245,123 +238,123 @@ options! {
     INPUT {
         /// For tables: add uniform noise of one step to columns whose values are rounded to a step, in training and in
         /// scores
-        dequantize = "--dequantize": bool, flag,
+        dequantize: bool, flag,
             needs: Points, resume: Config, value: Some(|config| config.dequantize.into());
         /// For image sets: transform of pixel values, marginals (by the distribution of each pixel) or logit
-        pixels = "--pixels": PixelTransformKind, names <NAME> default "marginals",
+        pixels: PixelTransformKind, names <NAME> default "marginals",
             needs: Images, resume: PartOfPreset,
             value: Some(|config| config.pixels.map_or("none".into(), |kind| kind.name().into()));
     }
     MODEL {
         /// Network for image sets: unet, mlp, concatsquash
-        field = "--field" or "--model": ModelKind, names <NAME> default "unet",
+        field: ModelKind, names <NAME> default "unet",
             needs: Images, resume: PartOfPreset, value: Some(|config| config.field().into());
         /// For tables: density from which the flow starts, mixture (normal densities fitted to the training rows) or
         /// normal
-        start = "--start": StartKind, names <NAME> default "mixture for at most 64 columns and a single block",
+        start: StartKind, names <NAME> default "mixture for at most 64 columns and a single block",
             needs: Start, resume: Config, value: Some(|config| config.start.name().into());
         /// Width of the hidden layers; for unet, channels of the finest level
-        width = "--width": usize, whole <N> (1..=4096)
+        width: usize, whole <N> (1..=4096)
             default "72, or 128 for an image with fine structures; tables, toy densities 52, or 96 if not 2-D; image sets 32 for unet, otherwise 1024",
             needs: Nothing, resume: Config, value: Some(|config| config.model.hidden[0].into());
         /// Number of hidden layers; for unet, number of levels
-        depth = "--depth": usize, whole <N> (1..=64) default "3; unet 2",
+        depth: usize, whole <N> (1..=64) default "3; unet 2",
             needs: Nothing, resume: Config, value: Some(|config| config.model.hidden.len().into());
         /// Number of vector fields, applied in sequence
-        blocks = "--blocks": usize, whole <N> (1..=64) default "1",
+        blocks: usize, whole <N> (1..=64) default "1",
             needs: Nothing, resume: Config, value: Some(|config| config.model.blocks.into());
     }
     OBJECTIVE {
         /// Loss: flow-matching, maximum-likelihood, or both in this order
-        objective = "--objective": ObjectiveKind, names <NAME> default "flow-matching",
+        objective: ObjectiveKind, names <NAME> default "flow-matching",
             needs: Nothing, resume: Config, value: Some(|config| config.objective().into());
         /// Times of flow matching: uniform; likelihood, in proportion to their weight in the likelihood; half, one
         /// half of each
-        times = "--times": TimesKind, names <NAME> default "uniform for image sets, otherwise half",
+        times: TimesKind, names <NAME> default "uniform for image sets, otherwise half",
             needs: Paths, resume: Config, value: Some(|config| config.times.name().into());
         /// Target of flow matching: drawn, the velocity of a drawn path; exact, its mean by a formula, for one image
         /// or a toy density
-        target = "--target": TargetKind, names <NAME> default "exact for one image, otherwise drawn",
+        target: TargetKind, names <NAME> default "exact for one image, otherwise drawn",
             needs: Density, resume: Config, value: Some(|config| config.target.name().into());
         /// Divergence in maximum likelihood: exact, hutchinson
-        divergence = "--divergence": DivergenceKind, names <NAME>
+        divergence: DivergenceKind, names <NAME>
             default "exact up to 8 dimensions, otherwise hutchinson",
             needs: Solves, resume: Config, value: Some(|config| config.model.solve.divergence.name().into());
-        /// Number of random probes of the Hutchinson estimator; implies --divergence hutchinson
-        probes = "--probes": usize, whole <K> (1..=64) default "1",
+        /// Number of random probes of the Hutchinson estimator; implies `divergence` hutchinson
+        probes: usize, whole <K> (1..=64) default "1",
             needs: Solves, resume: Config, value: Some(TrainConfig::probes);
         /// Weight of the kinetic energy of the paths in the maximum-likelihood loss
-        kinetic = "--kinetic" or "--kinetic-weight": f64,
+        kinetic: f64,
             number <X> (0.0..=f64::MAX, "finite and at least 0") default "0",
             needs: Solves, resume: Config, value: Some(|config| config.model.solve.path_regularization[0].into());
         /// Weight of the squared Frobenius norm of the Jacobian in the maximum-likelihood loss
-        jacobian = "--jacobian" or "--jacobian-weight": f64,
+        jacobian: f64,
             number <X> (0.0..=f64::MAX, "finite and at least 0") default "0",
             needs: Solves, resume: Config, value: Some(|config| config.model.solve.path_regularization[1].into());
     }
     SOLVER {
         /// Explicit Runge-Kutta method, for example tsit5, dopri5, vern7, rk4
-        solver = "--solver" or "--method": String, text <NAME> default "tsit5",
+        solver: String, text <NAME> default "tsit5",
             needs: Solves, resume: Config, value: Some(|config| config.model.solve.solver.clone().into());
         /// Relative tolerance
-        rtol = "--rtol": f64,
+        rtol: f64,
             number <X> (f32::EPSILON as f64..=1.0 - f64::EPSILON, "at least 1.2e-7, the precision of the weights, and below 1")
-            default "1e-3; 1e-4 if --atol is given",
+            default "1e-3; 1e-4 if `atol` is given",
             needs: Solves, resume: Config, value: Some(|config| config.tolerance(|rtol, _| rtol));
         /// Absolute tolerance in standardized coordinates
-        atol = "--atol": f64,
+        atol: f64,
             number <X> (0.0..=1.0, "at least 0 and at most 1, in standard deviations of the data")
-            default "1e-3; 1e-4 if --rtol is given",
+            default "1e-3; 1e-4 if `rtol` is given",
             needs: Solves, resume: Config, value: Some(|config| config.tolerance(|_, atol| atol));
         /// Take N equal steps per vector field, without error control
-        fixed_steps = "--fixed-steps": usize, whole <N> (1..=10_000)
+        fixed_steps: usize, whole <N> (1..=10_000)
             default "16 for methods without an error estimate",
             needs: Solves, resume: Config, value: Some(TrainConfig::fixed_steps);
         /// Number of states that a gradient stores; the others are recomputed
-        checkpoints = "--checkpoints": usize, whole <N> (1..=1_048_576) default "as many as fit into 32 MiB",
+        checkpoints: usize, whole <N> (1..=1_048_576) default "as many as fit into 32 MiB",
             needs: Solves, resume: Config, value: Some(TrainConfig::checkpoints);
     }
     OPTIMIZER {
         /// Optimizer: adam, adamw, sgd, momentum, nesterov, rmsprop, adagrad, adabelief, nadam, radam, lion, lamb
-        optimizer = "--optimizer": OptimizerKind, names <NAME> default "adamw",
+        optimizer: OptimizerKind, names <NAME> default "adamw",
             needs: Nothing, resume: Config, value: Some(|config| config.optimizer.name().into());
         /// Peak learning rate of the first phase; later phases scale with it
-        lr = "--lr": f64, number <X> (f64::MIN_POSITIVE..=f64::MAX, "finite and above 0")
+        lr: f64, number <X> (f64::MIN_POSITIVE..=f64::MAX, "finite and above 0")
             default "6e-3; image sets 2e-3; maximum-likelihood alone 1e-3",
             needs: Nothing, resume: Config, value: Some(|config| config.phases[0].lr.into());
         /// Points or images per update
-        batch = "--batch": usize, whole <N> (1..=1_048_576)
+        batch: usize, whole <N> (1..=1_048_576)
             default "256 for one image, 4096 for it with drawn targets, 2048 for tables and toy densities; 512 in maximum likelihood; image sets 128",
             needs: Nothing, resume: Config, value: Some(|config| config.batches().into());
         /// Number of updates of all phases together
-        updates = "--updates": u64, whole <N> (1..=4_294_967_295)
-            default "flow matching 16000 (tables, toy densities 12000; image sets 4000); with --objective, maximum likelihood 160 (image sets 100)",
+        updates: u64, whole <N> (1..=4_294_967_295)
+            default "flow matching 16000 (tables, toy densities 12000; image sets 4000); with `objective`, maximum likelihood 160 (image sets 100)",
             needs: Nothing, resume: Updates, value: Some(|config| config.updates().into());
         /// For tables and image sets: stop after N validations in a row without improvement. A phase has 10 on image
         /// sets and 30 on tables, each after a quarter more updates than the one before. For exact targets: after N
         /// estimates of the KL divergence, of 50
-        patience = "--patience": u64, whole <N> (1..) default "never",
+        patience: u64, whole <N> (1..) default "never",
             needs: Checks, resume: Config, value: Some(|config| config.patience.map_or("none".into(), Value::from));
     }
     RUN {
         /// Divide each batch into N equal parts, so that up to N MPI ranks share an update; the weights depend on N
-        shards = "--shards": usize, whole <N> (1..=1_048_576) default "1",
+        shards: usize, whole <N> (1..=1_048_576) default "1",
             needs: Nothing, resume: Config, value: Some(|config| config.shards.into());
         /// Time limit of the whole run, including scores and figures: seconds, or 90s, 10m, 1h30m; replaces the number
         /// of updates
-        time_limit = "--time-limit": f64, seconds <TIME> (1e-3..=1e8, "from 0.001 to 1e8 seconds"),
+        time_limit: f64, seconds <TIME> (1e-3..=1e8, "from 0.001 to 1e8 seconds"),
             needs: Nothing, resume: TimeLimit, value: None;
         /// Set of defaults: default, points, images or, for a single image, diffrax (the CNF example of diffrax)
-        preset = "--preset": Preset, names <NAME> default "chosen by DATA",
+        preset: Preset, names <NAME> default "chosen by DATA",
             needs: Nothing, resume: Preset, value: Some(|config| config.preset.name().into());
         /// Random seed of the split of DATA, of initial weights, batches and noise
-        seed = "--seed": u64, whole <N> default "0",
+        seed: u64, whole <N> default "0",
             needs: Nothing, resume: Config, value: Some(|config| config.seed.into());
     }
     OUTPUT {
         /// Figures to draw: all, density (only the density and the loss curve), none
         #[serde(skip)]
-        plots = "--plots": PlotsKind, names <WHICH> default "all",
+        plots: PlotsKind, names <WHICH> default "all",
             needs: Nothing, resume: Change, value: None;
     }
 }
@@ -403,7 +396,6 @@ mod tests {
     #[test]
     fn an_option_has_one_name() {
         for option in OPTIONS {
-            assert_eq!(option.flag, format!("--{}", option.name.replace('_', "-")));
             assert!(OPTIONS.iter().filter(|other| other.name == option.name).count() == 1, "{}", option.name);
             // A configuration has every option that a checkpoint stores, but for the time limit.
             let is_in_config = !matches!(option.resume, Resume::Change | Resume::TimeLimit);

@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// The remedy when a run cannot be resumed.
-pub(in crate::train) const RESTART: &str = "--restart moves the run aside and starts again";
+pub(in crate::train) const RESTART: &str = "`restart` moves the run aside and starts again";
 
 impl Trainer<'_> {
     /// The checkpoint of a folder, if there is one to resume.
@@ -68,7 +68,7 @@ impl Trainer<'_> {
         // Other data may have another dimension, which changes the configuration, so data come before options.
         check_data(&folder, &self.data, &header, prepared)?;
         if self.flow.is_some() {
-            compare(&folder, "--time-limit", &header.options.time_limit, &options.time_limit)?;
+            compare(&folder, "time_limit", &header.options.time_limit, &options.time_limit)?;
             compare(&folder, "config", &header.config, &as_far(config.clone(), &header))?;
         } else {
             options.resume(&header.options, &header.config, self.data.shape(), &folder)?;
@@ -122,7 +122,7 @@ fn check_data(folder: &Path, data: &TrainingData, header: &RunInfo, asked: &Prep
                 (TrainingData::Points(points, Given { validation: Some(_), .. }), Some(was))
                     if was.fingerprint == without(points) =>
                 {
-                    "that run has no --validation".to_owned()
+                    "that run has no `validation`".to_owned()
                 }
                 _ => {
                     let [was, asked] = &facts;

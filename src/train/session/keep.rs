@@ -20,9 +20,8 @@ use crate::train::{Scores, TrainError};
 
 /// The remedy when `counters.json` or `metrics.csv` is damaged, or when both do not belong together: only the report and a
 /// time limit depend on them.
-const WITHOUT: &str = "restore it from a backup, or delete it; --resume then continues without its numbers";
-const WITHOUT_BOTH: &str =
-    "restore the one that was replaced, or delete both; --resume then continues without their numbers";
+const WITHOUT: &str = "restore it from a backup, or delete it; a run with the same `run_dir` then continues without its numbers";
+const WITHOUT_BOTH: &str = "restore the one that was replaced, or delete both; a run with the same `run_dir` then continues without their numbers";
 
 impl Session<'_> {
     /// Writes the first checkpoint, without rows.

@@ -119,7 +119,7 @@ fn checkpoints_of_the_first_format_are_read_and_never_resumed() {
     assert_eq!(bits(TrainedFlow::open(place.path()).unwrap().cnf()), bits(learned.cnf()));
     let kept = files(place.path());
     let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
-    assert!(message.contains("format 1") && message.contains("--restart"), "{message}");
+    assert!(message.contains("format 1") && message.contains("`restart`"), "{message}");
     assert!(files(place.path()) == kept);
     // Its header has no checksum: every value must be accepted or refused without a panic.
     each_byte_is_found(&path, || TrainedFlow::open(place.path()).map(|_| true));
@@ -154,7 +154,7 @@ fn a_run_from_before_the_test_part_is_read_and_never_resumed() {
     let opened = TrainedFlow::open(place.path()).unwrap();
     assert!(bits(opened.cnf()) == bits(learned.cnf()) && opened.header.parts.is_none());
     let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
-    assert!(message.contains("without a test part") && message.contains("--restart"), "{message}");
+    assert!(message.contains("without a test part") && message.contains("`restart`"), "{message}");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_damaged_folder_is_left_as_it_is_and_resumed_once_it_is_whole() {
     // Other options and other data are refused before anything is written.
     let kept = files(&folder);
     let other = run(&folder, 1).map(|_| ()).unwrap_err().to_string();
-    assert!(other.contains("--seed=0, not --seed=1"), "{other}");
+    assert!(other.contains("`seed`=0, not `seed`=1"), "{other}");
     let shifted = Trainer::new(line(2.0)).options(&options(0)).run_dir(&folder);
     let other = shifted.run().map(|_| ()).unwrap_err().to_string();
     assert!(other.contains("holds other data (hash of the values: "), "{other}");
@@ -207,7 +207,7 @@ fn a_damaged_folder_is_left_as_it_is_and_resumed_once_it_is_whole() {
     let given = crate::data::Given { validation: Some(points.clone()), test: None };
     let measured = Trainer::new(TrainingData::Points(points, given)).options(&options(0)).run_dir(&folder);
     let other = measured.run().map(|_| ()).unwrap_err().to_string();
-    assert!(other.contains("holds other data (that run has no --validation)"), "{other}");
+    assert!(other.contains("holds other data (that run has no `validation`)"), "{other}");
     assert!(files(&folder) == kept);
 }
 
@@ -254,7 +254,7 @@ fn nothing_of_another_run_is_believed() {
     }
     fs::remove_file(two.join(BEST_FILE)).unwrap();
     let message = run(&two, 2).map(|_| ()).unwrap_err().to_string();
-    assert!(message.contains(BEST_FILE) && message.contains("--restart"), "{message}");
+    assert!(message.contains(BEST_FILE) && message.contains("`restart`"), "{message}");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_run_that_is_told_to_stop_is_saved_and_ends_with_the_bits_of_one_that_was_no
         let message = stopped.to_string();
         let updates = (stops + 1).min(6);
         assert!(message.contains(&format!("stopped after update {updates} of 6")), "{stops}: {message}");
-        assert!(message.contains("parts; --resume continues it"), "{message}");
+        assert!(message.contains("parts; train with the same `run_dir` to continue it"), "{message}");
         assert_eq!(TrainedFlow::open(&parts).unwrap().num_updates, updates);
     }
     run(&parts, 0).unwrap();

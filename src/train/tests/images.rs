@@ -148,7 +148,7 @@ fn images_are_learned_resumed_sampled_and_measured() {
     let other = place
         .run("whole", &TrainOptions { pixels: Some(PixelTransformKind::Logit), ..learning() }, data)
         .unwrap_err();
-    assert!(other.to_string().contains("--pixels=marginals, not --pixels=logit"), "{other}");
+    assert!(other.to_string().contains("`pixels`=marginals, not `pixels`=logit"), "{other}");
 }
 
 #[test]
@@ -271,17 +271,17 @@ fn what_is_no_data_for_a_run_on_images_is_named() {
     };
     let preset = TrainOptions { preset: Some(crate::train::Preset::Points), ..small(1) };
     assert!(
-        refused(&preset, TrainingData::Images(set.clone(), Given::default())).contains("--preset=points")
+        refused(&preset, TrainingData::Images(set.clone(), Given::default())).contains("`preset`=points")
     );
     let squash = TrainOptions { field: Some(ModelKind::ConcatSquash), ..small(1) };
     assert!(
         refused(&squash, TrainingData::Images(set.clone(), Given::default()))
-            .contains("--field=concatsquash takes no classes")
+            .contains("`field`=concatsquash takes no classes")
     );
     let field = TrainOptions { field: Some(ModelKind::Mlp), ..TrainOptions::default() };
     assert!(
         refused(&field, crate::data::ToyDensity::Moons.into())
-            .contains("--field=mlp: it needs a set of images")
+            .contains("`field`=mlp: it needs a set of images")
     );
     let unlabeled = place.set(40, false);
     let message = refused(&small(1), TrainingData::Images(set.clone(), validation(unlabeled)));

@@ -263,7 +263,7 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     }
     let given = TrainOptions { preset: Some(Preset::Given("mine".into())), ..TrainOptions::default() };
     let refused = Trainer::new(ToyDensity::Rings).options(&given).run().map(|_| ()).unwrap_err().to_string();
-    assert!(refused.contains("--preset=mine"), "{refused}");
+    assert!(refused.contains("`preset`=mine"), "{refused}");
 }
 
 #[test]

@@ -166,12 +166,12 @@ fn ranks_that_have_no_shard_are_refused_with_the_number_to_ask_for() {
     let options = TrainOptions { shards: Some(2), ..options(None, 2) };
     let errors = refusals(|world| train(&points().into(), &options, place.path(), Some(world)), 3);
     assert!(errors[0].to_string().contains("3 ranks cannot share 2 shard(s)"), "{}", errors[0]);
-    assert!(errors[0].to_string().contains("--shards N with N of at least 3"));
+    assert!(errors[0].to_string().contains("give `shards` of at least 3"));
     assert!(errors[1].to_string().starts_with("rank 0 (this process): 3 ranks"), "{}", errors[1]);
     assert!(!place.path().join(MODEL_FILE).exists());
     let options = TrainOptions { shards: Some(5), ..options };
     let error = train(&points().into(), &options, place.path(), None).unwrap_err().to_string();
-    assert!(error.contains("--shards=5 does not divide a batch of 32"), "{error}");
+    assert!(error.contains("`shards`=5 does not divide a batch of 32"), "{error}");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_flow_of_other_precision_has_one_shard() {
     let run =
         |shards| Trainer::with_flow(double.clone(), image()).config(super::small()).updates(2).shards(shards);
     let refused = run(2).run().unwrap_err().to_string();
-    assert!(refused.contains("--shards=2: must be 1 for a flow whose weights are not f32"), "{refused}");
+    assert!(refused.contains("`shards`=2: must be 1 for a flow whose weights are not f32"), "{refused}");
     assert!(run(1).run().is_ok());
 }
 
@@ -205,28 +205,28 @@ fn other_data_and_other_options_are_named_before_anything_is_written() {
     for (other, line) in [
         (
             TrainOptions { seed: Some(7), ..none.clone() },
-            "--seed differs on rank 1 (this process): 7, but rank 0 has",
+            "`seed` differs on rank 1 (this process): 7, but rank 0 has",
         ),
         (
             TrainOptions { lr: Some(0.5), ..none.clone() },
-            "--lr differs on rank 1 (this process): 0.5, but rank 0 has",
+            "`lr` differs on rank 1 (this process): 0.5, but rank 0 has",
         ),
         (
             TrainOptions { batch: Some(64), ..none.clone() },
-            "--batch differs on rank 1 (this process): 64, but rank 0 has 32",
+            "`batch` differs on rank 1 (this process): 64, but rank 0 has 32",
         ),
         (
             TrainOptions { solver: Some("bosh3".into()), ..none.clone() },
-            "--solver differs on rank 1 (this process): bosh3",
+            "`solver` differs on rank 1 (this process): bosh3",
         ),
         (
             TrainOptions { kinetic: Some(0.5), ..none.clone() },
-            "--kinetic differs on rank 1 (this process): 0.5, but rank 0 has 0.0",
+            "`kinetic` differs on rank 1 (this process): 0.5, but rank 0 has 0.0",
         ),
         // An option that sets others is named before them.
         (
             TrainOptions { preset: Some(Preset::Default), ..none },
-            "--preset differs on rank 1 (this process): default, but rank 0 has points",
+            "`preset` differs on rank 1 (this process): default, but rank 0 has points",
         ),
     ] {
         let errors = refusals(

@@ -78,7 +78,7 @@ fn a_run_with_noise_stores_its_steps_resumes_and_scores_rows_with_and_without_no
     assert!(opened.header.config.dequantize && opened.header.frames == learned.header.frames);
     let other = Trainer::new(table()).options(&TrainOptions { dequantize: Some(false), ..options() });
     let message = other.run_dir(folder.path()).run().unwrap_err().to_string();
-    assert!(message.contains("--dequantize=true, not --dequantize=false"), "{message}");
+    assert!(message.contains("`dequantize`=true, not `dequantize`=false"), "{message}");
 
     let points = table();
     let rows = Rows::from_flat(points.values()[..30].to_vec(), 3);

@@ -153,9 +153,9 @@ fn what_cannot_start_from_a_mixture_says_so_or_starts_as_before() {
     let refused =
         |data: TrainingData, options: &TrainOptions| settled(data, options).unwrap_err().to_string();
     let blocks = refused(table(50).into(), &with(mixture, Some(2)));
-    assert!(blocks.contains("--start=mixture") && blocks.contains("a single block"), "{blocks}");
+    assert!(blocks.contains("`start`=mixture") && blocks.contains("a single block"), "{blocks}");
     let toy = refused(ToyDensity::Moons.into(), &with(mixture, None));
-    assert!(toy.contains("--start=mixture") && toy.contains("it needs a table"), "{toy}");
+    assert!(toy.contains("`start`=mixture") && toy.contains("it needs a table"), "{toy}");
     let wide: Vec<Vec<f64>> = Key::new(1).normal([20, 65]).to_vec().chunks(65).map(<[f64]>::to_vec).collect();
     let wide = Points::from_rows(wide).unwrap();
     assert_eq!(settled(wide.clone().into(), &with(None, None)).unwrap().1.start, StartKind::Normal);
@@ -163,7 +163,7 @@ fn what_cannot_start_from_a_mixture_says_so_or_starts_as_before() {
     assert!(message.contains("at most 64 columns"), "{message}");
     // A given flow has its own start.
     let given = Trainer::with_flow(flow(0), image()).options(&with(mixture, None)).settle().unwrap_err();
-    assert!(given.to_string().contains("--start"), "{given}");
+    assert!(given.to_string().contains("`start`"), "{given}");
 }
 
 #[test]
@@ -184,13 +184,13 @@ fn a_run_from_before_the_option_is_resumed_as_it_began() {
     assert_eq!(learned.report.unwrap().start_normals, None);
     let mixture = TrainOptions { start: Some(StartKind::Mixture), ..options.clone() };
     let other = run(&old, &mixture).map(|_| ()).unwrap_err().to_string();
-    assert!(other.contains("--start=normal, not --start=mixture"), "{other}");
+    assert!(other.contains("`start`=normal, not `start`=mixture"), "{other}");
     // And one that starts from a mixture is not resumed without.
     let new = place.path().join("new");
     run(&new, &options).unwrap();
     let normal = TrainOptions { start: Some(StartKind::Normal), ..options.clone() };
     let other = run(&new, &normal).map(|_| ()).unwrap_err().to_string();
-    assert!(other.contains("--start=mixture, not --start=normal"), "{other}");
+    assert!(other.contains("`start`=mixture, not `start`=normal"), "{other}");
     let same = TrainOptions { preset: Some(Preset::Points), ..mixture };
     assert!(run(&new, &same).is_ok());
 }
