@@ -2,8 +2,8 @@
 
 use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::ode::{
-    Closure, ConfigError, ConstantStepSize, EnsembleBuilder, Event, HairerController, Mass, Method, Ode,
-    SaveAt, SolveError, Sparsity, StepTo, Tableau, ensemble,
+    Closure, ConfigError, ConstantStepSize, EnsembleBuilder, Event, HairerController, Interpolation, Mass,
+    Method, Ode, SaveAt, SolveError, Sparsity, StepTo, Tableau, ensemble,
 };
 use crate::tensor::{Tensor, Tree, jit};
 use crate::vector_field;
@@ -105,6 +105,11 @@ fn kutta() -> Tableau {
     kutta.with_error(&[0.0, 1.0, 0.0], 3).unwrap()
 }
 
+/// An input that jumps where the vector field does.
+fn input() -> Interpolation<1> {
+    Interpolation::constant(&[0.0, 0.5, 1.0], &[[1.0], [2.0], [3.0]]).unwrap()
+}
+
 /// A setting: the settings that it needs, and the setting itself.
 type Given<A> = (fn(A) -> A, fn(A) -> A);
 
@@ -123,6 +128,7 @@ macro_rules! common {
             "allow_incomplete" => (|o| o.max_steps(2), |o| o.allow_incomplete()),
             "tstops" => (|o| o, |o| o.tstops(&[0.53])),
             "discontinuities" => (|o| o, |o| o.discontinuities(&[0.5])),
+            "stop_at_rows" => (|o| o, |o| o.stop_at_rows(&input())),
             _ => return None,
         })
     };
@@ -200,7 +206,7 @@ fn of_tensors(name: &str) -> Option<Given<OnTensors>> {
     })
 }
 
-const SETTINGS: [&str; 36] = [
+const SETTINGS: [&str; 37] = [
     "method",
     "tableau",
     "controller",
@@ -214,6 +220,7 @@ const SETTINGS: [&str; 36] = [
     "allow_incomplete",
     "tstops",
     "discontinuities",
+    "stop_at_rows",
     "save_at",
     "save_fn",
     "save_at with a tensor",

@@ -51,7 +51,7 @@ use std::sync::{Arc, Mutex};
 ///
 /// By default, a solve of plain states records all events. The shapes of tensors are fixed before the solve,
 /// so on tensors [`max_events`](super::Ode::max_events) rows are allocated: by default 64, or one per event
-/// function if the first occurrence of each ends the solve. One more event ends the solve with
+/// function if the first occurrence of each ends the solve and none resets the state. One more event ends the solve with
 /// [`Outcome::MaxEvents`](super::Outcome::MaxEvents). The times and states of events, and `t1` and `y1` if an
 /// event ends the solve, have first and second derivatives, which include the derivative of the event time.
 #[derive(Clone, Copy, Debug, PartialEq)]
