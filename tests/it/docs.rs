@@ -252,6 +252,25 @@ fn every_file_beside_the_pages_is_linked() {
     }
 }
 
+/// Pictures of the repository are shown; an example that saves a picture is linked.
+#[test]
+fn the_gallery_has_every_picture() {
+    let page = "docs/gallery.md";
+    let text = fs::read_to_string(root().join(page)).unwrap();
+    let linked: BTreeSet<String> =
+        relative_links(&text).iter().map(|(_, target)| resolved(page, target)).collect();
+    let files = |folder: &str| -> Vec<PathBuf> {
+        fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let draws = |path: &PathBuf| path.is_file() && fs::read_to_string(path).unwrap().contains(".png\"");
+    let pictures = ["assets", "docs/images", "notebooks"].into_iter().flat_map(files);
+    let pictures = pictures.filter(|path| path.extension().is_some_and(|e| e != "md"));
+    for path in pictures.chain(files("examples").into_iter().filter(draws)) {
+        let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        assert!(linked.contains(&name), "{page} does not link to {name}");
+    }
+}
+
 #[test]
 fn every_rust_fence_is_a_tested_program() {
     let programs = pages::programs_of_the_book(&root()).unwrap_or_else(|wrong| panic!("{wrong}"));
