@@ -54,12 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "LABELS")]
     labels: Option<PathBuf>,
     /// Class of all rows of a table, by its name, in place of --labels
-    #[arg(
-        long,
-        value_name = "CLASS",
-        conflicts_with = "labels",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "CLASS", conflicts_with = "labels", allow_hyphen_values = true)]
     label: Option<String>,
     /// Number of noise samples. For image sets, per image; the log-probabilities are averaged [default: 1]. For
     /// a run with --dequantize, per row; the densities are averaged over one step [default: none, the density at

@@ -139,7 +139,7 @@ fn classes_of_a_table_are_learned_sampled_and_scored_by_their_names() {
     let means = [mean("tall"), mean("small")];
     assert!(means[0] > means[1] + 10.0, "{means:?}");
     place.fails("sample run -n 2", 2, &["classes small, tall", "choose one with --label"]);
-    place.fails("sample run -n 2 --class huge", 2, &["--label=huge", "small, tall"]);
+    place.fails("sample run -n 2 --label huge", 2, &["--label=huge", "small, tall"]);
     // Each row is scored under its label, or all under one class.
     let numbers = |text: String| -> Vec<f64> { text.lines().map(|x| x.parse().unwrap()).collect() };
     let own = numbers(place.done("log-prob run kinds.csv"));
