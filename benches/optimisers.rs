@@ -8,7 +8,7 @@ mod stats;
 
 use flowline::nn::prelude::*;
 use flowline::optim::extra::{
-    AdaBelief, Lamb, Lion, NAdam, RAdam, RmsProp, apply_if_finite, inject_hyperparams, multi_steps,
+    AdaBelief, Lamb, Lion, NAdam, RAdam, RmsProp, accumulate_gradients, apply_if_finite, inject_hyperparams,
 };
 use flowline::tensor::Jit;
 use stats::median;
@@ -56,7 +56,7 @@ fn main() -> flowline::Result<()> {
         ("lamb", Lamb::new(1e-3).build()),
         ("sgd, momentum", Sgd::new(1e-3).momentum(0.9).build()),
         ("skip(adam)", apply_if_finite(Adam::new(1e-3))),
-        ("accumulate(adam)", multi_steps(4, Adam::new(1e-3))),
+        ("accumulate(adam)", accumulate_gradients(4, Adam::new(1e-3))),
         ("inject(adam)", inject_hyperparams(Adam::new(1e-3))),
     ];
     let mut all = all.map(|(name, optimizer)| (name, timed(optimizer, &model)));

@@ -120,7 +120,7 @@ fn main() -> flowline::Result<()> {
     let names = ["rings", "crosses", "dots"];
     let mut samples: Vec<Vec<u8>> = Vec::new();
     for class in 0..3 {
-        samples.push(learned.clone().class(class).sample(36, &sample_key)?.to_bytes());
+        samples.push(learned.clone().class(class).sample(36, &sample_key)?.to_pixel_bytes());
     }
     let mut grid = Vec::new();
     for row in 0..4 {

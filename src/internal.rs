@@ -13,7 +13,7 @@ pub use crate::{
     data::{
         Given,
         estimate::grouped,
-        extra::{Estimate, Rule},
+        extra::{Estimate, SamplingRule},
         place,
     },
     eval::{EvalError, stopped},
@@ -24,8 +24,9 @@ pub use crate::{
         Recorded, SOLVER, Steps, ToleranceRow, TrainOption, Values, check_free, check_output,
         check_tolerances, default_folder,
         extra::{
-            Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,
-            PixelTransformKind, PlotsKind, RunInfo, Scores, StartKind, TargetKind, TimesKind, TrainConfig,
+            Activity, DensityGrid, DivergenceKind, InitialFlowKind, ModelKind, Objective, ObjectiveKind,
+            OptimizerKind, PixelTransformKind, PlotsKind, RunInfo, Scores, TargetKind, TimesKind,
+            TrainConfig,
         },
         seconds_trained,
     },

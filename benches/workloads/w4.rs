@@ -6,7 +6,7 @@ use crate::splitmix::{SplitMix, matrix};
 use flowline::cnf::extra::ProbeDistribution;
 use flowline::cnf::prelude::*;
 use flowline::data::ImageDensity;
-use flowline::data::extra::Rule;
+use flowline::data::extra::SamplingRule;
 use flowline::tensor::Jit;
 use flowline::train::Tables;
 
@@ -27,7 +27,7 @@ pub fn flow(divergence: Divergence) -> Cnf<ConcatSquash> {
     let mut block =
         || ConcatSquash { layers: draws.concat_squash(&[2, 64, 64, 64, 2]), activation: Activation::Tanh };
     let blocks = vec![block(), block()];
-    Cnf::with_blocks(blocks).t1(0.5).fixed_steps(10).divergence(divergence)
+    Cnf::from_blocks(blocks).t1(0.5).fixed_steps(10).divergence(divergence)
 }
 
 fn divergence(variant: &str) -> Divergence {
@@ -38,7 +38,7 @@ fn divergence(variant: &str) -> Divergence {
 }
 
 /// The image of the options with a sampling rule.
-pub fn picture(options: &Options, rule: Rule) -> Result<Tables> {
+pub fn picture(options: &Options, rule: SamplingRule) -> Result<Tables> {
     Ok(Tables::new(&density(options)?.with_rule(rule)?))
 }
 
@@ -84,7 +84,7 @@ fn value(flow: &Cnf<ConcatSquash>) -> Result<f64> {
 }
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
-    let ((step, optimizer), tables) = (step(), picture(options, Rule::Uniform { below: 254 })?);
+    let ((step, optimizer), tables) = (step(), picture(options, SamplingRule::Uniform { below: 254 })?);
     let mut state = begin(variant, &optimizer);
     let value = value(&state.flow)?;
     let times = time(options, || {
@@ -96,6 +96,6 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
 
 /// The loss of the first update.
 pub fn first(options: &Options) -> Result<f64> {
-    let ((step, optimizer), tables) = (step(), picture(options, Rule::Uniform { below: 254 })?);
+    let ((step, optimizer), tables) = (step(), picture(options, SamplingRule::Uniform { below: 254 })?);
     Ok(step.step(&mut begin("exact", &optimizer), tables)?.item())
 }

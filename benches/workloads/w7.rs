@@ -8,7 +8,7 @@
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
 use crate::w4;
-use flowline::cnf::extra::Streamed;
+use flowline::cnf::extra::Chunked;
 use flowline::cnf::prelude::*;
 use flowline::tensor::DType;
 
@@ -24,7 +24,7 @@ const TOL: f64 = 1e-5;
 const FIRST: f64 = 0.5;
 
 type Flow = Cnf<ConcatSquash>;
-type Program = Streamed<'static, Flow, Tensor>;
+type Program = Chunked<'static, Flow, Tensor>;
 
 /// The flow in f64 with tolerances far below the precision of f32.
 fn reference() -> Flow {
@@ -45,7 +45,7 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
 }
 
 fn samples(flow: &Flow, options: &Options) -> Result<Measured> {
-    let push: Program = Streamed::new(CHUNK, |flow: &Flow, z: &Tensor, _: &Key| flow.push_forward(z));
+    let push: Program = Chunked::new(CHUNK, |flow: &Flow, z: &Tensor, _: &Key| flow.push_forward(z));
     let key = Key::new(0);
     let times = time(options, || {
         let z = flow.base.sample(SAMPLES, DType::F32, &key);
@@ -65,7 +65,7 @@ fn grid(flow: &Flow, options: &Options) -> Result<Measured> {
     let at = |i: usize| -3.0 + 6.0 * i as f64 / (GRID - 1) as f64;
     let points: Vec<f64> = (0..GRID * GRID).flat_map(|k| [at(k / GRID), at(k % GRID)]).collect();
     let points = matrix(&points, [GRID * GRID, 2]);
-    let density: Program = Streamed::new(CHUNK, |flow: &Flow, x: &Tensor, _: &Key| flow.log_prob(x));
+    let density: Program = Chunked::new(CHUNK, |flow: &Flow, x: &Tensor, _: &Key| flow.log_prob(x));
     let (key, mut log_prob) = (Key::new(0), Tensor::zeros([0]));
     let times = time(options, || {
         log_prob = density.call(flow, &points, &key)?;

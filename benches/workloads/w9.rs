@@ -8,7 +8,7 @@ use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
 use crate::w4::{density, picture};
 use flowline::cnf::prelude::*;
-use flowline::data::extra::Rule;
+use flowline::data::extra::SamplingRule;
 use flowline::nn::FourierMlp;
 use flowline::nn::extra::Buffer;
 use flowline::optim::Ema;
@@ -61,11 +61,11 @@ fn gap(net: FourierMlp, tables: &Tables, options: &Options) -> Result<f64> {
     let points = tables.draw(HELD_OUT, &Key::new(94)).points;
     let flow = flow(net).rtol(1e-6).atol(1e-6);
     let loss = -flow.log_prob(&points)?.mean().item();
-    Ok(loss - density(options)?.with_rule(Rule::Default)?.entropy_nats())
+    Ok(loss - density(options)?.with_rule(SamplingRule::Default)?.entropy_nats())
 }
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
-    let (net, tables) = (net(), picture(options, Rule::Default)?);
+    let (net, tables) = (net(), picture(options, SamplingRule::Default)?);
     let value = value(&net);
     let optimizer = chain((
         clip_by_global_norm(1.0),

@@ -1,15 +1,15 @@
 //! `--preset diffrax`: the image example of the diffrax documentation on continuous normalizing flows.
 //!
-//! It is a training configuration with the sampling rule [`Rule::Uniform`]. The library parses its names but does not
+//! It is a training configuration with the sampling rule [`SamplingRule::Uniform`]. The library parses its names but does not
 //! contain the configuration.
 
 use super::error::Result;
-use flowline::__internal::{FieldConfig, ObjectiveKind, OptimizerKind, Rule, TrainConfig};
+use flowline::__internal::{FieldConfig, ObjectiveKind, OptimizerKind, SamplingRule, TrainConfig};
 use flowline::train::{Preset, TrainError, TrainOptions, Trainer, TrainingData};
 
 const T1: f64 = 0.5;
 /// Samples the pixels with a gray value below 254 equally often, and weights each by its darkness.
-const RULE: Rule = Rule::Uniform { below: 254 };
+const RULE: SamplingRule = SamplingRule::Uniform { below: 254 };
 
 /// Two blocks of concat-squash layers, solved in ten equal steps, trained by maximum likelihood at one learning rate.
 fn config() -> TrainConfig {

@@ -6,8 +6,8 @@ use super::table::{Columns, Table, grouped, quantity};
 use super::typed::flags;
 use super::{machine, run_folder};
 use flowline::__internal::{
-    Estimate, FieldConfig, Level, ModelConfig, Objective, Peak, PointsFrame, Recorded, Rule, RunInfo, Scores,
-    Steps, ToleranceRow,
+    Estimate, FieldConfig, Level, ModelConfig, Objective, Peak, PointsFrame, Recorded, RunInfo, SamplingRule,
+    Scores, Steps, ToleranceRow,
 };
 use flowline::nn::num_params;
 use flowline::train::{PhaseReport, TrainError, TrainedFlow};
@@ -116,7 +116,7 @@ fn options(header: &RunInfo) -> String {
 fn header(header: &RunInfo) -> serde_json::Value {
     let mut json = serde_json::json!(header);
     if let Some(image) = &header.frames.image {
-        json["image"]["documented_rule"] = matches!(image.rule, Rule::Uniform { .. }).into();
+        json["image"]["documented_rule"] = matches!(image.rule, SamplingRule::Uniform { .. }).into();
     }
     json
 }

@@ -253,7 +253,7 @@ fn images(
     let (mut count, d) = (Count::new(n, "images"), frame.dim());
     let counted =
         |part: &flowline::Result<Vec<u8>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
-    let parts = learned.sample_parts(n, key)?.map(|part| part.map(|rows| rows.to_bytes()));
+    let parts = learned.sample_parts(n, key)?.map(|part| part.map(|rows| rows.to_pixel_bytes()));
     let parts = parts.inspect(counted);
     match kind {
         FileKind::Npy => {

@@ -52,7 +52,7 @@ pub enum Adjoint {
     ///
     /// The map is not the method itself. It suits solutions that are not damped: on y' = -k y with steps of
     /// length h it is stable while `coupling e^(k h)` is below 1. Where it is unstable, its two states
-    /// separate, and the solve ends with [`Outcome::StatesApart`](crate::ode::Outcome::StatesApart). The
+    /// separate, and the solve ends with [`Outcome::ReversibleUnstable`](crate::ode::Outcome::ReversibleUnstable). The
     /// gradient is NaN if the backward pass does not recover y0.
     Reversible {
         /// The coupling of the two states, in (0, 1). A value closer to 1 amplifies rounding less, but is less

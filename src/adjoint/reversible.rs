@@ -251,7 +251,7 @@ impl Reversible<'_> {
         let (from, to) = (self.coupled.pair(from), self.coupled.pair(&after.y1));
         let apart = self.coupled.bounds().are_apart(&from.y, (&to.y, &to.z), &after.num_accepted);
         let apart = after.accepted.and(&apart);
-        after.status = apart.select(&Clock::like(&after.t, status::STATES_APART), &after.status);
+        after.status = apart.select(&Clock::like(&after.t, status::REVERSIBLE_UNSTABLE), &after.status);
         after.component = apart.select(&farthest(&to.y, &to.z), &after.component);
     }
 

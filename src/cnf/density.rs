@@ -14,7 +14,7 @@ impl<D: VelocityField> Cnf<D> {
     /// The log-density of each row of x in nats, with the exact divergence regardless of the flow's setting.
     ///
     /// On concrete tensors, each call traces a program and runs it on at most 4,096 rows at a time, with a cached plan
-    /// if an earlier call had as many rows. To trace only once, keep a [`Streamed`](super::Streamed).
+    /// if an earlier call had as many rows. To trace only once, keep a [`Chunked`](super::Chunked).
     ///
     /// # Shapes and units
     /// x `[n, dim]`, cast to the element type of the weights ([`Cnf::dtype`]); the result `[n]`, of this type. An f32

@@ -102,7 +102,7 @@ impl KlEstimator {
         let times = Times::Half { scale };
         let points = FlowMatching::new().path(path).times(times).target(exact).draw(x1, key);
         let row = |t: f64| {
-            let ([a, da], [b, db]) = path.at(t);
+            let ([a, da], [b, db]) = path.coefficients(t);
             let inverse = 1.0 / times.density(t);
             let part = ((t * PARTS as f64) as usize).min(PARTS - 1);
             (part, inverse, inverse * b / ((a + scale) * (a * db - da * b)))

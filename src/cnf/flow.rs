@@ -40,7 +40,7 @@ tree! {
         pub base: StandardNormal,
         /// How the flow is solved.
         pub settings: CnfOptions,
-        /// The class of each row, `[n, 1]`, if the flow is conditional; see [`Cnf::condition_on`].
+        /// The class of each row, `[n, 1]`, if the flow is conditional; see [`Cnf::condition_on_classes`].
         pub context: Option<Tensor>,
     }
 }
@@ -48,7 +48,7 @@ tree! {
 impl<D: VelocityField> Cnf<D> {
     /// A flow with one block and a standard normal base density.
     pub fn new(field: D) -> Self {
-        Cnf::with_blocks(vec![field])
+        Cnf::from_blocks(vec![field])
     }
 
     /// A flow of several blocks, from the base end to the data end.
@@ -56,7 +56,7 @@ impl<D: VelocityField> Cnf<D> {
     /// # Panics
     /// When there are no blocks, or their dimensions differ.
     #[track_caller]
-    pub fn with_blocks(blocks: Vec<D>) -> Self {
+    pub fn from_blocks(blocks: Vec<D>) -> Self {
         assert!(!blocks.is_empty(), "a flow needs at least one block");
         let first = blocks[0].dim();
         for (i, block) in blocks.iter().enumerate() {
@@ -86,12 +86,12 @@ impl<D: VelocityField> Cnf<D> {
     /// // Inputs: y, t and one of three classes; output: a velocity.
     /// let field = Mlp::new([2 + 1 + 3, 16, 2], Activation::Tanh, &Key::new(0));
     /// let flow = Cnf::new(field);
-    /// let of_each_class = flow.condition_on(&Tensor::from([[0.0], [1.0], [2.0]]));
+    /// let of_each_class = flow.condition_on_classes(&Tensor::from([[0.0], [1.0], [2.0]]));
     /// assert_eq!(of_each_class.sample(3, &Key::new(1))?.shape()[..], [3, 2]);
     /// # Ok::<(), flowline::Error>(())
     /// ```
     #[track_caller]
-    pub fn condition_on(&self, labels: &Tensor) -> Self {
+    pub fn condition_on_classes(&self, labels: &Tensor) -> Self {
         let is_column = labels.rank() == 2 && labels.shape()[1] == 1;
         assert!(is_column, "labels must have shape [n, 1], got {}", labels.shape());
         Cnf { context: Some(labels.cast(self.dtype())), ..self.clone() }

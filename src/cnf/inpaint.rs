@@ -11,7 +11,7 @@
 //! 3. it is fitted again, up to three times, to its own weighted proposals (population Monte Carlo: Cappé et al. 2004).
 
 use super::proposal::{Proposal, covariance_of, effective_size, log_sum, mean_of, resample};
-use super::{Cnf, Streamed};
+use super::{Chunked, Cnf};
 use crate::error::{Error, Result};
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor};
@@ -114,7 +114,7 @@ impl<D: VelocityField> Cnf<D> {
         let question = Question::new(row, self.base.dim);
         let [pilot, fits, last] = key.split();
         let shift = if root.is_empty() { 0.0 } else { log_det(root, row.len()) };
-        let density = Streamed::new(ROUND, |flow: &Self, x: &Tensor, _: &Key| flow.log_prob(x));
+        let density = Chunked::new(ROUND, |flow: &Self, x: &Tensor, _: &Key| flow.log_prob(x));
         let weigh = |proposal: &Proposal, n: usize, key: &Key| -> Result<Weighted> {
             let points = proposal.draw(n, key);
             let log_q = proposal.log_prob(&points);

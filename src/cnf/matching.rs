@@ -35,7 +35,7 @@ pub enum FlowPath {
 
 impl FlowPath {
     /// a and b at time t, each with its derivative: `([a, a'], [b, b'])`.
-    pub fn at(self, t: f64) -> ([f64; 2], [f64; 2]) {
+    pub fn coefficients(self, t: f64) -> ([f64; 2], [f64; 2]) {
         match self {
             FlowPath::Straight => ([1.0 - t, -1.0], [t, 1.0]),
             FlowPath::Trigonometric => {
@@ -212,7 +212,7 @@ impl FlowMatching {
         let rows = (t.par_chunks(ROWS), x.par_chunks(ROWS * d), velocity.par_chunks_mut(ROWS * d));
         rows.into_par_iter().for_each(|(t, x, velocity)| {
             for ((&t, x), velocity) in t.iter().zip(x.chunks_exact(d)).zip(velocity.chunks_exact_mut(d)) {
-                let (noise, data) = self.path.at(t);
+                let (noise, data) = self.path.coefficients(t);
                 exact.velocity(noise, data, x, velocity);
             }
         });
@@ -247,7 +247,7 @@ impl<D: VelocityField> Cnf<D> {
     /// normal density to the data density; training needs no solve.
     ///
     /// # Shapes and units
-    /// The result has rank 0. A flow with classes must be [conditioned](Cnf::condition_on) on one label per row.
+    /// The result has rank 0. A flow with classes must be [conditioned](Cnf::condition_on_classes) on one label per row.
     ///
     /// # Errors
     /// A solve inside the field that ended early.

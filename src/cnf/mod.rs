@@ -46,7 +46,7 @@ pub mod extra {
     pub use super::mixture::NormalMixture;
     pub use super::settings::{CnfOptions, StepControl};
     pub use super::solve::FlowStats;
-    pub use super::stream::Streamed;
+    pub use super::stream::Chunked;
     pub use super::times::Times;
 }
 pub(crate) use extra::*;

@@ -66,7 +66,7 @@ impl<D: VelocityField> Cnf<D> {
     /// paths and targets.
     ///
     /// # Shapes and units
-    /// x1 `[n, dim]`, rows in random order. A flow with classes must be [conditioned](Cnf::condition_on) on
+    /// x1 `[n, dim]`, rows in random order. A flow with classes must be [conditioned](Cnf::condition_on_classes) on
     /// one label per row.
     ///
     /// # Errors, panics
@@ -79,7 +79,7 @@ impl<D: VelocityField> Cnf<D> {
     /// use flowline::nn::*;
     /// let key = Key::new(0);
     /// let blocks = vec![ConcatSquash::new(2, [8], &key), ConcatSquash::new(2, [8], &key.fold_in(1))];
-    /// let flow = Cnf::with_blocks(blocks);
+    /// let flow = Cnf::from_blocks(blocks);
     /// let x = key.normal([64, 2]) + 1.0;
     /// let (loss, gradient) = value_and_grad(|flow: &Cnf<_>| flow.flow_matching_loss(&x, &key), &flow)?;
     /// assert!(loss.item() > 2.0 && gradient.blocks[1].layers[0].linear.weight.abs().max().item() > 0.0);

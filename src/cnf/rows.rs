@@ -4,7 +4,7 @@
 //! to apply to the rows.
 
 use super::solve::FlowStats;
-use super::{Cnf, CnfOptions, Streamed};
+use super::{Chunked, Cnf, CnfOptions};
 use crate::error::Result;
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, Tree, map_rows, vmap_in_lockstep};
@@ -73,7 +73,7 @@ impl<D: VelocityField> Cnf<D> {
             f(&flow, &rows, key)
         };
         let (flow, rows) = self.join(&rows.cast(self.dtype()));
-        Streamed::once(rows.shape()[0].clamp(1, CHUNK), on).call(&flow, &rows, key)
+        Chunked::once(rows.shape()[0].clamp(1, CHUNK), on).call(&flow, &rows, key)
     }
 
     /// The same for a function of several columns `[n, width]`, such as times, points and labels, in tiles. The flow that
@@ -102,7 +102,7 @@ impl<D: VelocityField> Cnf<D> {
                 ends.zip(&widths).map(|(end, width)| rows.slice(1, end - width..end)).collect();
             in_tiles(flow, &columns)
         };
-        Streamed::once(rows.shape()[0].clamp(1, CHUNK), split).call(&flow, &rows, &Key::new(0))
+        Chunked::once(rows.shape()[0].clamp(1, CHUNK), split).call(&flow, &rows, &Key::new(0))
     }
 
     /// The labels of n rows; none for an unconditional flow.

@@ -12,20 +12,20 @@ use crate::tensor::{Jit, Key, Tensor, Tree, jit};
 ///
 /// # Examples
 /// ```
-/// use flowline::cnf::extra::Streamed;
+/// use flowline::cnf::extra::Chunked;
 /// use flowline::nn::prelude::*;
-/// let halves = Streamed::new(4, |by: &Tensor, x: &Tensor, _: &Key| Ok(x * by));
+/// let halves = Chunked::new(4, |by: &Tensor, x: &Tensor, _: &Key| Ok(x * by));
 /// let x = Tensor::from(vec![2.0; 10]);
 /// assert_eq!(halves.call(&Tensor::from(0.5), &x, &Key::new(0))?.to_vec(), vec![1.0; 10]);
 /// assert_eq!(halves.traces(), 1);
 /// # Ok::<(), flowline::Error>(())
 /// ```
-pub struct Streamed<'f, M: Tree, T: Tree> {
+pub struct Chunked<'f, M: Tree, T: Tree> {
     program: Jit<'f, (M, Tensor, Key), T>,
     chunk: usize,
 }
 
-impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
+impl<'f, M: Tree, T: Tree> Chunked<'f, M, T> {
     /// Wraps `f(model, rows, key)`. The first axis of each result has one row per input row.
     ///
     /// # Panics
@@ -33,14 +33,14 @@ impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
     #[track_caller]
     pub fn new(chunk: usize, f: impl Fn(&M, &Tensor, &Key) -> Result<T> + Send + Sync + 'f) -> Self {
         assert!(chunk > 0, "the chunk size is 0, but a chunk needs at least one row");
-        Streamed { program: jit(move |model: M, rows: Tensor, key: Key| f(&model, &rows, &key)), chunk }
+        Chunked { program: jit(move |model: M, rows: Tensor, key: Key| f(&model, &rows, &key)), chunk }
     }
 
     /// The same for a function that is called once: its plan comes from the cache for work outside `jit`.
     #[track_caller]
     pub(super) fn once(chunk: usize, f: impl Fn(&M, &Tensor, &Key) -> Result<T> + Send + Sync + 'f) -> Self {
-        let Streamed { program, chunk } = Streamed::new(chunk, f);
-        Streamed { program: program.with_cached_plans(), chunk }
+        let Chunked { program, chunk } = Chunked::new(chunk, f);
+        Chunked { program: program.with_cached_plans(), chunk }
     }
 
     /// How often the function was traced.

@@ -26,7 +26,7 @@ pub const JITTER_PIXELS: f64 = 0.5;
 /// How training points are sampled from a density proportional to the darkness `1 - gray / max gray`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
+pub enum SamplingRule {
     /// Samples every pixel except those with the lightest gray, in proportion to its darkness. Points are
     /// standardized by the darkness-weighted mean and standard deviation; each point has weight 1 in the
     /// loss.
@@ -52,7 +52,7 @@ pub struct ImageDensity {
     /// The name used in messages: the path, or the given name.
     pub name: String,
     /// The rule that turned gray values into probabilities.
-    pub rule: Rule,
+    pub rule: SamplingRule,
     /// Columns of the image.
     pub width: usize,
     /// Rows of the image.
@@ -76,12 +76,12 @@ pub struct ImageDensity {
     gray: Gray,
 }
 
-impl Rule {
+impl SamplingRule {
     /// The weight with which a pixel of this darkness is drawn.
     fn drawn(self, dark: f64) -> f64 {
         match self {
-            Rule::Default => dark,
-            Rule::Uniform { .. } => 1.0,
+            SamplingRule::Default => dark,
+            SamplingRule::Uniform { .. } => 1.0,
         }
     }
 }
@@ -99,7 +99,7 @@ impl ImageDensity {
             Ok(bytes) => Gray::decode(&bytes, &name)?,
             Err(source) => return Err(DataError::Unreadable { name, source }),
         };
-        Self::build(gray, name, Rule::Default)
+        Self::build(gray, name, SamplingRule::Default)
     }
 
     /// Decodes an image file in memory (PNG, JPEG, BMP, GIF or WebP), with the default rule; `name` is used
@@ -108,7 +108,7 @@ impl ImageDensity {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_bytes(bytes: &[u8], name: &str) -> Result<Self, DataError> {
-        Self::build(Gray::decode(bytes, name)?, name.to_owned(), Rule::Default)
+        Self::build(Gray::decode(bytes, name)?, name.to_owned(), SamplingRule::Default)
     }
 
     /// The project's logo: flow lines around vortices.
@@ -121,14 +121,14 @@ impl ImageDensity {
     ///
     /// # Errors
     /// [`DataError::NoDarkPixels`] or [`DataError::Line`] if the rule leaves too few pixels.
-    pub fn with_rule(self, rule: Rule) -> Result<Self, DataError> {
+    pub fn with_rule(self, rule: SamplingRule) -> Result<Self, DataError> {
         if rule == self.rule { Ok(self) } else { Self::build(self.gray, self.name, rule) }
     }
 
-    fn build(gray: Gray, name: String, rule: Rule) -> Result<Self, DataError> {
+    fn build(gray: Gray, name: String, rule: SamplingRule) -> Result<Self, DataError> {
         let below = match rule {
-            Rule::Default => gray.lightest,
-            Rule::Uniform { below } => f64::from(below),
+            SamplingRule::Default => gray.lightest,
+            SamplingRule::Uniform { below } => f64::from(below),
         };
         let (mut support, mut darkness, mut up_to) = (0, 0.0, Vec::new());
         for first in (0..gray.count()).step_by(draws::BLOCK) {
@@ -148,8 +148,8 @@ impl ImageDensity {
         let (mean, std) = moments(drawn);
         check_extent(&name, mean, std)?;
         let mean_weight = match rule {
-            Rule::Default => 1.0,
-            Rule::Uniform { .. } => darkness / support as f64,
+            SamplingRule::Default => 1.0,
+            SamplingRule::Uniform { .. } => darkness / support as f64,
         };
         let (width, height, jitter_std) = (gray.width, gray.height, std.map(|s| JITTER_PIXELS / s));
         Ok(Self {
@@ -210,11 +210,11 @@ impl ImageDensity {
     pub fn grid(&self, margin: f64, cells_per_pixel: usize) -> Grid {
         let cells =
             |pixels: usize| ((pixels as f64 + 2.0 * margin) * cells_per_pixel as f64).round() as usize;
-        self.grid_of(margin, cells(self.height), cells(self.width))
+        self.grid_with_shape(margin, cells(self.height), cells(self.width))
     }
 
     /// `rows` x `cols` cells over the image extended by `margin` pixels on all sides.
-    pub fn grid_of(&self, margin: f64, rows: usize, cols: usize) -> Grid {
+    pub fn grid_with_shape(&self, margin: f64, rows: usize, cols: usize) -> Grid {
         let x = [-margin, self.width as f64 + margin];
         let y = [-margin, self.height as f64 + margin];
         Grid::new(rows, cols, x, y, |p| self.to_standard(p), self.std[0] * self.std[1])

@@ -55,7 +55,7 @@ pub use toy::ToyDensity;
 pub mod extra {
     //! Building blocks of data, and statistics.
     pub use super::estimate::Estimate;
-    pub use super::image_density::Rule;
+    pub use super::image_density::SamplingRule;
     pub use super::pixels::{PixelTransform, bits_per_dim, dequantize};
     pub use super::rounding::Rounding;
     pub use super::split::{Split, subset};

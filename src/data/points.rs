@@ -235,7 +235,7 @@ impl Points {
     ///
     /// # Errors
     /// [`DataError::OtherColumns`] if the number of columns differs.
-    pub fn held_out(&self, which: &[usize], learned: &Points) -> Result<Self, DataError> {
+    pub fn standardized_as(&self, which: &[usize], learned: &Points) -> Result<Self, DataError> {
         if self.dim() != learned.dim() {
             let (found, expected) = (self.dim(), learned.dim());
             return Err(DataError::OtherColumns { name: self.name.clone(), found, expected });
@@ -341,16 +341,16 @@ mod tests {
         assert!(train.contains("given: 4 classes in 4 rows"), "{train}");
         let train = rows().with_labels(["b", "a", "b", "a"]).unwrap();
         let other = rows().with_name("t.csv").with_labels(["b", "b", "c", "c"]).unwrap();
-        let held_out = other.held_out(&[1, 0], &train).unwrap();
+        let held_out = other.standardized_as(&[1, 0], &train).unwrap();
         assert_eq!((held_out.labels(), held_out.classes()), (Some(&[1, 1][..]), Some(2)));
-        let message = other.held_out(&[0, 3], &train).unwrap_err().to_string();
+        let message = other.standardized_as(&[0, 3], &train).unwrap_err().to_string();
         assert!(
             message.contains(
                 "t.csv row 4 (from 1): \"c\" is no class of the training points; their classes are a, b"
             ),
             "{message}"
         );
-        assert!(rows().held_out(&[0], &train).unwrap_err().to_string().contains("have no labels"));
+        assert!(rows().standardized_as(&[0], &train).unwrap_err().to_string().contains("have no labels"));
         assert_ne!(train.fingerprint(), rows().fingerprint());
     }
 
@@ -386,13 +386,13 @@ mod tests {
             .unwrap();
         let split = crate::data::Split::seeded(100, [0.25, 0.0], None, 3).unwrap();
         let train = all.rows(&split.train).unwrap();
-        let held_out = all.held_out(&split.validation, &train).unwrap();
+        let held_out = all.standardized_as(&split.validation, &train).unwrap();
         assert_eq!((train.len(), held_out.len()), (75, 25));
         assert_eq!(train.standard, held_out.standard);
         assert_ne!(train.standard, all.standard);
         assert!(held_out.values().chunks(2).all(|p| train.values().chunks(2).all(|q| p != q)));
         let own = Points::from_rows([[1.0], [2.0]]).unwrap();
-        let message = own.held_out(&[0], &all).unwrap_err().to_string();
+        let message = own.standardized_as(&[0], &all).unwrap_err().to_string();
         assert!(message.contains("1 columns, but the training points have 2"), "{message}");
     }
 

@@ -170,7 +170,7 @@ impl Rows {
 
     /// The numbers as bytes: pixel values of images. Fractions are rounded, and numbers below 0 or above 255 are moved to
     /// these ends.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub fn to_pixel_bytes(&self) -> Vec<u8> {
         self.values.iter().map(|x| x.round().clamp(0.0, 255.0) as u8).collect()
     }
 
@@ -343,6 +343,9 @@ mod tests {
         );
         let message = rows.with_columns(["a"]).unwrap_err().to_string();
         assert!(message.contains("1 name") && message.contains("2 columns"), "{message}");
-        assert_eq!(Rows::from([[-3.0, 0.4, 0.6, 254.6, 300.0, f64::NAN]]).to_bytes(), [0, 0, 1, 255, 255, 0]);
+        assert_eq!(
+            Rows::from([[-3.0, 0.4, 0.6, 254.6, 300.0, f64::NAN]]).to_pixel_bytes(),
+            [0, 0, 1, 255, 255, 0]
+        );
     }
 }

@@ -53,7 +53,7 @@ fn entropy_of_unequal_pixels_counts_their_darkness() {
 #[test]
 fn the_log_density_at_a_point_is_that_of_the_grid_and_of_the_draws() {
     let d = wedge();
-    let grid = d.grid_of(3.0, 13, 17);
+    let grid = d.grid_with_shape(3.0, 13, 17);
     let at_points = d.log_probs(&grid.centers);
     for (log_p, per_pixel) in at_points.iter().zip(d.density_on(&grid)) {
         assert!((log_p.exp() * d.log_jacobian().exp() - per_pixel).abs() < 1e-6, "{log_p} {per_pixel}");
@@ -77,7 +77,7 @@ fn a_pixels_probability_lies_at_its_half_coordinates_with_y_down() {
 #[test]
 fn the_uniform_rule_draws_uniformly_and_weighs_by_darkness() {
     let dark = [(5, 6, 0.0), (25, 20, 204.0), (9, 9, 254.5)]; // the last is above the threshold
-    let d = density(40, 30, &dark).with_rule(Rule::Uniform { below: 254 }).unwrap();
+    let d = density(40, 30, &dark).with_rule(SamplingRule::Uniform { below: 254 }).unwrap();
     let table = d.pixel_table();
     assert_eq!((d.support, table.prob, table.pixels), (2, vec![1.0; 2], vec![245, 825]));
     assert_eq!(d.mean, [15.5, 13.5]);
@@ -184,7 +184,7 @@ fn each_unusable_image_is_named_with_its_value_and_remedy() {
         assert!(message.contains("give") && message.lines().count() == 1, "{message}");
     }
     let pale = density(9, 8, &[(1, 2, 254.5), (4, 5, 254.5)])
-        .with_rule(Rule::Uniform { below: 254 })
+        .with_rule(SamplingRule::Uniform { below: 254 })
         .unwrap_err()
         .to_string();
     assert!(pale.contains("darker than gray 254") && pale.contains("darkest 254.5"), "{pale}");
@@ -217,9 +217,9 @@ fn a_pixel_is_drawn_for_training_and_for_scores_with_its_probability() {
             })
             .collect();
         let Ok(image) = ImageDensity::from_bytes(&png(size[0], size[1], &dark), "picture") else { continue };
-        let rule = if rng.random() { Rule::Default } else { Rule::Uniform { below: 254 } };
+        let rule = if rng.random() { SamplingRule::Default } else { SamplingRule::Uniform { below: 254 } };
         let Ok(image) = image.with_rule(rule) else { continue };
-        uniform += usize::from(rule != Rule::Default);
+        uniform += usize::from(rule != SamplingRule::Default);
         few += usize::from(image.support < 10);
         let (table, n) = (image.pixel_table(), image.support as f64);
         let mut drawn = vec![0.0; image.support];

@@ -109,7 +109,7 @@ impl Artist {
     /// Trajectories from the base to the data, in pixel coordinates: `flow.png` shows some times side by side.
     pub(crate) fn flow(&self, folder: &RunFolder, way: &Way) -> Result<()> {
         let panels: Vec<_> = frames(way).into_iter().step_by(FRAMES_PER_PANEL).collect();
-        Ok(self.plane(self.frame.scale()).flow(&panels)?.save(folder.target("flow.png")?)?)
+        Ok(self.plane(self.frame.scale()).flow_panels(&panels)?.save(folder.target("flow.png")?)?)
     }
 
     /// `field.png`: streamlines of the velocity at some times, over the points of the trajectories.

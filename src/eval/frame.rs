@@ -6,7 +6,7 @@
 //! y upward.
 
 use super::PointsFrame;
-use crate::data::{ImageDensity, Points, Rule};
+use crate::data::{ImageDensity, Points, SamplingRule};
 use crate::heatmap::{ColorScale, Extent, Heatmap};
 use crate::triangular::{below, log_det, times};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -36,7 +36,7 @@ pub struct ImageFrame {
     pub density_max: f64,
     /// The rule by which points are sampled from the image.
     #[serde(default, alias = "documented_rule", deserialize_with = "rule")]
-    pub rule: Rule,
+    pub rule: SamplingRule,
     /// A hash of the image or of the points, hexadecimal; the name of a toy density.
     pub fingerprint: String,
     /// The window over points, in the units of the points; `None` for an image, whose coordinates are pixels.
@@ -126,7 +126,7 @@ impl ImageFrame {
             factor: frame.factor.clone(),
             entropy_nats: frame.entropy_nats.unwrap_or(0.0),
             density_max: 1.0,
-            rule: Rule::Default,
+            rule: SamplingRule::Default,
             fingerprint: frame.fingerprint.clone(),
             units: Some(Units { origin: [from(0, width), top], pixel: [pixel[0], -pixel[1]] }),
         }
@@ -306,16 +306,16 @@ fn pair(x: &[f64]) -> [f64; 2] {
 
 /// The sampling rule. Older runs recorded a boolean instead: whether the rule was the uniform one of
 /// `--preset documented`.
-fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
+fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<SamplingRule, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Told {
         Before(bool),
-        Now(Rule),
+        Now(SamplingRule),
     }
     Ok(match Told::deserialize(from)? {
-        Told::Before(false) => Rule::Default,
-        Told::Before(true) => Rule::Uniform { below: 254 },
+        Told::Before(false) => SamplingRule::Default,
+        Told::Before(true) => SamplingRule::Uniform { below: 254 },
         Told::Now(rule) => rule,
     })
 }
@@ -353,7 +353,7 @@ fn scale_of(data: &ImageDensity) -> ColorScale {
         _ => 2.0,
     };
     let [rows, cols] = [data.height, data.width].map(|n| ((n as f64 * per_pixel) as usize).max(1));
-    let values = data.density_on(&data.grid_of(0.0, rows, cols));
+    let values = data.density_on(&data.grid_with_shape(0.0, rows, cols));
     let frame = Extent { x: [0.0, data.width as f64], y: [0.0, data.height as f64] };
     ColorScale::of(&Heatmap { values: &values, rows, cols, frame })
 }
@@ -372,7 +372,7 @@ mod tests {
             factor: Vec::new(),
             entropy_nats: 0.0,
             density_max: 1.0,
-            rule: Rule::Default,
+            rule: SamplingRule::Default,
             fingerprint: String::new(),
             units: None,
         };
@@ -393,8 +393,8 @@ mod tests {
     fn frames_of_before_and_of_now_tell_their_rule() {
         let png = include_bytes!("../../assets/flowlines.png");
         let image = ImageDensity::from_bytes(png, "flowlines").unwrap();
-        let uniform = Rule::Uniform { below: 254 };
-        for (rule, was) in [(Rule::Default, false), (uniform, true)] {
+        let uniform = SamplingRule::Uniform { below: 254 };
+        for (rule, was) in [(SamplingRule::Default, false), (uniform, true)] {
             let mut frame = ImageFrame::of(&image);
             frame.rule = rule;
             let mut file = serde_json::to_value(&frame).unwrap();

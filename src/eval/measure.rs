@@ -7,7 +7,7 @@
 use super::deadline::{Deadline, Work};
 use super::most::at_most;
 use crate::cnf::config::Flow;
-use crate::cnf::{Divergence, ErrorNorm, Streamed};
+use crate::cnf::{Chunked, Divergence, ErrorNorm};
 use crate::data::{Estimate, ImageDensity, Standardizer, ToyDensity};
 use crate::error::{Error, Result};
 use crate::nn::VelocityField;
@@ -42,7 +42,7 @@ const REACH: f64 = 30.0;
 
 /// Log-densities of any number of points, with one tolerance and one compiled program.
 pub struct LogDensity {
-    program: Streamed<'static, Flow, Tensor>,
+    program: Chunked<'static, Flow, Tensor>,
     rows: usize,
     reach: f64,
     tolerances: (f64, f64),
@@ -82,14 +82,14 @@ impl LogDensity {
             let (mut flow, mut x) = (flow.clone().method(Method::Tsit5), x.clone());
             if flow.blocks[0].num_classes() > 0 {
                 let dim = flow.base.dim;
-                flow = flow.condition_on(&x.slice(1, dim..dim + 1));
+                flow = flow.condition_on_classes(&x.slice(1, dim..dim + 1));
                 x = x.slice(1, 0..dim);
             }
             let x = &x;
             flow.error_norm(ErrorNorm::default()).rtol(rtol).atol(atol).log_prob(x)
         };
         let rows = rows.min(at_most(rows).next_multiple_of(TILE));
-        let (program, tolerances) = (Streamed::new(rows, solve), (rtol, atol));
+        let (program, tolerances) = (Chunked::new(rows, solve), (rtol, atol));
         LogDensity { program, rows, reach: f64::INFINITY, tolerances }
     }
 
@@ -297,7 +297,7 @@ pub fn score(
 
 /// Samples of a flow, any number of them with one compiled program.
 pub struct Sampler {
-    program: Streamed<'static, Flow, Tensor>,
+    program: Chunked<'static, Flow, Tensor>,
     rows: usize,
 }
 
@@ -305,19 +305,19 @@ impl Sampler {
     /// Samples with this relative and absolute tolerance.
     pub fn with_tolerances(tolerances: (f64, f64)) -> Sampler {
         let push = move |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, tolerances).push_forward(z);
-        Sampler { program: Streamed::new(ROWS, push), rows: ROWS }
+        Sampler { program: Chunked::new(ROWS, push), rows: ROWS }
     }
 
     /// Samples with [`DRAW_TOLERANCE`] in parts of this many rows, which determine the samples of a key.
     pub fn of_rows(rows: usize) -> Sampler {
         let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, DRAWN).push_forward(z);
-        Sampler { program: Streamed::new(rows, push), rows }
+        Sampler { program: Chunked::new(rows, push), rows }
     }
 
     /// Samples in this many steps of fixed cost; otherwise as [`Sampler::with_tolerances`], from the same points of the base.
     pub fn in_steps(steps: usize) -> Sampler {
         let push = move |flow: &Flow, z: &Tensor, _: &Key| flow.push_forward_in_steps(z, steps);
-        Sampler { program: Streamed::new(ROWS, push), rows: ROWS }
+        Sampler { program: Chunked::new(ROWS, push), rows: ROWS }
     }
 
     /// The points to which the flow maps points of its base, row-major.
@@ -358,7 +358,7 @@ impl Sampler {
 
 /// Samples of a flow and their log-densities from one solve each, any number of them with one compiled program.
 pub struct PairSampler {
-    program: Streamed<'static, Flow, (Tensor, Tensor)>,
+    program: Chunked<'static, Flow, (Tensor, Tensor)>,
 }
 
 impl PairSampler {
@@ -368,7 +368,7 @@ impl PairSampler {
             let flow = drawable(flow, (rtol, atol)).error_norm(ErrorNorm::default());
             flow.divergence(Divergence::Exact).push_with_density(z, key)
         };
-        PairSampler { program: Streamed::new(ROWS, push) }
+        PairSampler { program: Chunked::new(ROWS, push) }
     }
 
     /// n samples, row-major, and their log-densities, both in standardized coordinates, in parts. With the same key,

@@ -5,7 +5,7 @@
 
 use super::ImageFrame;
 use super::measure::HeldOutRows;
-use crate::data::{Given, ImageDensity, ImageSet, Points, Rule, Standardizer, ToyDensity};
+use crate::data::{Given, ImageDensity, ImageSet, Points, SamplingRule, Standardizer, ToyDensity};
 use crate::error::Result;
 use crate::heatmap::Extent;
 use crate::tensor::{Key, Tensor};
@@ -88,11 +88,11 @@ impl TrainingData {
 
     /// Whether points have weights in the loss.
     pub(crate) fn is_weighted(&self) -> bool {
-        matches!(self, TrainingData::Image(image) if image.rule != Rule::Default)
+        matches!(self, TrainingData::Image(image) if image.rule != SamplingRule::Default)
     }
 
     /// The image with another sampling rule; other kinds of data have no rule.
-    pub(crate) fn with_rule(self, rule: Rule) -> Result<TrainingData> {
+    pub(crate) fn with_rule(self, rule: SamplingRule) -> Result<TrainingData> {
         Ok(match self {
             TrainingData::Image(image) => TrainingData::Image(image.with_rule(rule)?),
             other => other,
@@ -121,7 +121,9 @@ impl TrainingData {
     pub(crate) fn truth(&self, frame: &ImageFrame, side: usize) -> (Vec<f64>, usize, usize) {
         let [rows, cols] = [frame.height, frame.width].map(|n| (n * side).div_ceil(frame.side()));
         match self {
-            TrainingData::Image(image) => (image.density_on(&image.grid_of(0.0, rows, cols)), rows, cols),
+            TrainingData::Image(image) => {
+                (image.density_on(&image.grid_with_shape(0.0, rows, cols)), rows, cols)
+            }
             TrainingData::Toy(toy) => {
                 let density = toy.density();
                 let at = |p: [f32; 2]| density.log_prob(frame.to_pixels(p.map(f64::from))).exp();

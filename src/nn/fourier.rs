@@ -69,7 +69,7 @@ impl FourierMlp {
     /// use flowline::nn::prelude::*;
     /// let net = FourierMlp::with_classes(golden_frequencies(24, 2.6), [80, 80], 3, &Key::new(0));
     /// let labels = Tensor::from([[2.0], [0.0]]);
-    /// let flow = Cnf::new(net).condition_on(&labels);
+    /// let flow = Cnf::new(net).condition_on_classes(&labels);
     /// assert_eq!(flow.sample(2, &Key::new(1))?.shape()[..], [2, 2]);
     /// # Ok::<(), flowline::Error>(())
     /// ```

@@ -98,7 +98,7 @@ impl VelocityField for Mlp {
         match labels {
             None if classes > 0 => {
                 panic!(
-                    "this field has {classes} classes: pass labels (flow: `condition_on`, field: `eval_conditional`)"
+                    "this field has {classes} classes: pass labels (flow: `condition_on_classes`, field: `eval_conditional`)"
                 )
             }
             None if self.inputs() == self.outputs() => self.forward(y),

@@ -378,11 +378,6 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.discontinuities.extend(ts);
         self
     }
-
-    /// Options specific to this state type.
-    pub fn options(&self) -> &Y::Options {
-        &self.options
-    }
 }
 
 impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
@@ -419,7 +414,7 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         }
     }
     /// Calls `watch(t, y)` after each accepted step, unless an event ends the solve. `ControlFlow::Break(())`
-    /// ends the solve with [`Outcome::Terminated`](super::Outcome::Terminated), which is not an error.
+    /// ends the solve with [`Outcome::StoppedByOnStep`](super::Outcome::StoppedByOnStep), which is not an error.
     ///
     /// `watch` may change its captured variables. It must not solve with this `Ode`, which would deadlock.
     /// If several callbacks are given, all of them are called after each step, in this order.

@@ -27,7 +27,7 @@ pub mod status {
     /// More events occurred than `max_events` allows.
     pub const MAX_EVENTS: f64 = 7.0;
     /// The two states of a reversible solve differ too much.
-    pub const STATES_APART: f64 = 8.0;
+    pub const REVERSIBLE_UNSTABLE: f64 = 8.0;
     /// Events accumulate.
     pub const ZENO: f64 = 9.0;
     /// The vector field or an event failed.
@@ -64,7 +64,7 @@ pub enum Outcome {
         t: f64,
     },
     /// The callback `on_step` ended the solve.
-    Terminated {
+    StoppedByOnStep {
         /// The time reached.
         t: f64,
     },
@@ -86,7 +86,7 @@ pub enum Outcome {
     },
     /// In a solve on tensors with `Adjoint::Reversible`, the two states of the method differ too much to
     /// determine the solution.
-    StatesApart {
+    ReversibleUnstable {
         /// The time reached.
         t: f64,
         /// The largest difference between the two states, in the unit of y.
@@ -190,12 +190,14 @@ impl Outcome {
             status::STEP_SIZE_TOO_SMALL => Some(Outcome::StepSizeTooSmall { t, dt, dt_min, step }),
             // For this status, `component` is the index of the event.
             status::EVENT => Some(Outcome::Event { index: component.max(0.0) as usize, t }),
-            status::CANCELLED => Some(Outcome::Terminated { t }),
+            status::CANCELLED => Some(Outcome::StoppedByOnStep { t }),
             // For this status, `component` is the limit.
             status::MAX_EVENTS => Some(Outcome::MaxEvents { t, max_events: component.max(0.0) as usize }),
             status::ZENO => Some(Outcome::Zeno { index: component.max(0.0) as usize, t }),
             status::FAILED => Some(Outcome::Failed { t, step }),
-            status::STATES_APART => Some(Outcome::StatesApart { t, difference: component, step }),
+            status::REVERSIBLE_UNSTABLE => {
+                Some(Outcome::ReversibleUnstable { t, difference: component, step })
+            }
             status::NON_FINITE_JACOBIAN => {
                 Some(Outcome::NonFiniteJacobian { t, row: step as usize, column: component as usize, y: dt })
             }
@@ -225,14 +227,14 @@ impl Outcome {
                 [status::STEP_SIZE_TOO_SMALL, t, dt, step as f64, none, dt_min]
             }
             Outcome::Event { index, t } => [status::EVENT, t, none, none, count(index), none],
-            Outcome::Terminated { t } => [status::CANCELLED, t, none, none, none, none],
+            Outcome::StoppedByOnStep { t } => [status::CANCELLED, t, none, none, none, none],
             Outcome::MaxEvents { t, max_events } => {
                 [status::MAX_EVENTS, t, none, none, count(max_events), none]
             }
             Outcome::Zeno { index, t } => [status::ZENO, t, none, none, count(index), none],
             Outcome::Failed { t, step } => [status::FAILED, t, none, step as f64, none, none],
-            Outcome::StatesApart { t, difference, step } => {
-                [status::STATES_APART, t, none, step as f64, difference, none]
+            Outcome::ReversibleUnstable { t, difference, step } => {
+                [status::REVERSIBLE_UNSTABLE, t, none, step as f64, difference, none]
             }
             Outcome::NonFiniteJacobian { t, row, column, y } => {
                 [status::NON_FINITE_JACOBIAN, t, y, count(row), count(column), none]
@@ -290,7 +292,7 @@ impl Outcome {
 
     /// Whether the solve ended as intended: at t1, by a terminal event or by `on_step`.
     pub fn is_success(&self) -> bool {
-        matches!(self, Outcome::Completed | Outcome::Event { .. } | Outcome::Terminated { .. })
+        matches!(self, Outcome::Completed | Outcome::Event { .. } | Outcome::StoppedByOnStep { .. })
     }
 }
 
@@ -346,11 +348,11 @@ mod tests {
             Outcome::MaxSteps { t, step },
             Outcome::StepSizeTooSmall { t, dt, dt_min, step },
             Outcome::Event { index: 2, t },
-            Outcome::Terminated { t },
+            Outcome::StoppedByOnStep { t },
             Outcome::MaxEvents { t, max_events: 9 },
             Outcome::Zeno { index: 1, t },
             Outcome::Failed { t, step },
-            Outcome::StatesApart { t, difference: 0.5, step },
+            Outcome::ReversibleUnstable { t, difference: 0.5, step },
             Outcome::NonFinite { t, dt, step, component: Some(3) },
             Outcome::NonFinite { t, dt, step, component: None },
             Outcome::NonFiniteEvent { index: 4, t, dt, step },

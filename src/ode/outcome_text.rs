@@ -62,7 +62,7 @@ impl fmt::Display for Outcome {
                 write!(f, "max_steps={step} reached at t={}; allow more with `max_steps`", shown(t))
             }
             Outcome::Event { index, .. } => write!(f, "stopped by event {index}"),
-            Outcome::Terminated { .. } => write!(f, "ended by `on_step`"),
+            Outcome::StoppedByOnStep { .. } => write!(f, "ended by `on_step`"),
             Outcome::MaxEvents { t, max_events } => {
                 write!(
                     f,
@@ -76,7 +76,7 @@ impl fmt::Display for Outcome {
                  end the solve earlier with `terminal_after`, or let a slow reset set a component that holds the state at rest",
                 shown(t)
             ),
-            Outcome::StatesApart { t, difference, step } => write!(
+            Outcome::ReversibleUnstable { t, difference, step } => write!(
                 f,
                 "the two states of `Adjoint::Reversible` differ by {difference:e} at t={} (step {step}), too much \
                  to determine the solution: the method is unstable for damped solutions; lower the coupling, tighten \

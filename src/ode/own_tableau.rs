@@ -22,7 +22,7 @@ const INSIDE: [f64; 2] = [0.375, 0.8125];
 /// ```
 /// use flowline::ode::Tableau;
 /// let kutta3 = Tableau::new("kutta3", &[&[0.5], &[-1.0, 2.0]], &[1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0], &[0.0, 0.5, 1.0])?
-///     .with_error(&[0.0, 1.0, 0.0], 3)?;  // against the midpoint method
+///     .with_embedded(&[0.0, 1.0, 0.0], 3)?;  // against the midpoint method
 /// assert_eq!(kutta3.order(), 3);
 /// # Ok::<(), flowline::Error>(())
 /// ```
@@ -84,7 +84,7 @@ impl Tableau {
     /// # Errors
     /// Too few or too many weights, weights that are not finite or equal b, an `error_order` of 0 or above
     /// 11, or a difference from b that is not O(h^`error_order`).
-    pub fn with_error(mut self, b_embedded: &[f64], error_order: u32) -> Result<Tableau, ConfigError> {
+    pub fn with_embedded(mut self, b_embedded: &[f64], error_order: u32) -> Result<Tableau, ConfigError> {
         let check = Check { name: &self.name };
         check.shape("b_embedded", b_embedded.len(), self.b.len())?;
         check.numbers("b_embedded", b_embedded)?;

@@ -102,7 +102,7 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Solution { outcome, t1, stats, method, rtol, atol, .. } = self;
         match outcome {
-            Outcome::Completed | Outcome::Event { .. } | Outcome::Terminated { .. } => {
+            Outcome::Completed | Outcome::Event { .. } | Outcome::StoppedByOnStep { .. } => {
                 write!(f, "{outcome} at t={}", shown(*t1))?;
             }
             // These outcomes print their own time.
@@ -110,7 +110,7 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             | Outcome::MaxEvents { .. }
             | Outcome::Zeno { .. }
             | Outcome::NonFiniteEvent { .. }
-            | Outcome::StatesApart { .. }
+            | Outcome::ReversibleUnstable { .. }
             | Outcome::Inconsistent { .. }
             | Outcome::StepSizeTooSmall { .. }
             | Outcome::NonFinite { .. }

@@ -124,8 +124,8 @@ pub fn masked(
 /// ```
 /// use flowline::nn::prelude::*;
 /// use flowline::optim::*;
-/// use flowline::optim::extra::multi_steps;
-/// let optimizer = multi_steps(2, Sgd::new(1.0));
+/// use flowline::optim::extra::accumulate_gradients;
+/// let optimizer = accumulate_gradients(2, Sgd::new(1.0));
 /// let x = Tensor::from(0.0);
 /// let (x, state) = optimizer.update(&x, Tensor::from(1.0), optimizer.init(&x));
 /// assert_eq!(x.item(), 0.0);
@@ -133,7 +133,7 @@ pub fn masked(
 /// assert_eq!(x.item(), -2.0);
 /// ```
 #[track_caller]
-pub fn multi_steps(every: impl Into<Tensor>, inner: impl Into<Optimizer>) -> Optimizer {
+pub fn accumulate_gradients(every: impl Into<Tensor>, inner: impl Into<Optimizer>) -> Optimizer {
     Accumulate { every: Hyper::new("every", every), inner: inner.into() }.into()
 }
 

@@ -56,7 +56,7 @@ pub mod extra {
     pub use super::adam::scale_by_adam;
     pub use super::belief::scale_by_belief;
     pub use super::compose::{
-        apply_if_finite, clip, inject_hyperparams, masked, multi_steps, partition, set_to_zero,
+        accumulate_gradients, apply_if_finite, clip, inject_hyperparams, masked, partition, set_to_zero,
     };
     pub use super::covariance::Covariance;
     pub use super::decay::add_decayed_weights;

@@ -51,7 +51,7 @@ pub fn histogram(
 /// # Errors
 /// As [`sample_scatter`]; [`PlotError::Nothing`] without panels.
 pub fn flow_panels(panels: &[(f64, &[[f64; 2]])], frame: Extent) -> Result<Figure, PlotError> {
-    Plane::unnamed(frame, ColorScale { max: 1.0 }).flow(panels)
+    Plane::unnamed(frame, ColorScale { max: 1.0 }).flow_panels(panels)
 }
 
 impl Plane<'_> {
@@ -92,7 +92,7 @@ impl Plane<'_> {
     ///
     /// # Errors
     /// As [`flow_panels`].
-    pub fn flow(&self, panels: &[(f64, &[[f64; 2]])]) -> Result<Figure, PlotError> {
+    pub fn flow_panels(&self, panels: &[(f64, &[[f64; 2]])]) -> Result<Figure, PlotError> {
         if panels.is_empty() {
             return Err(PlotError::Nothing { what: "panels" });
         }

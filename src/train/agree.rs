@@ -70,7 +70,7 @@ impl TrainOptions {
         }
         let found = match &with.preset {
             // A configuration given by the user is known only from the checkpoint.
-            Some(given @ Preset::Given(_)) if *given != config.preset => return change(was),
+            Some(given @ Preset::Given { .. }) if *given != config.preset => return change(was),
             // The run may have the presets of an earlier version, so only an option that chooses a part of the preset
             // applies to that of this version.
             None | Some(Preset::Default | Preset::Points | Preset::Images)

@@ -12,7 +12,7 @@
 //! The buffers of the best weights are allocated at the start and never shared: memory does not grow at the first
 //! validation, and updates still write in place.
 
-use super::{Flow, Phase, RunInfo, StartKind, TrainConfig, TrainError};
+use super::{Flow, InitialFlowKind, Phase, RunInfo, TrainConfig, TrainError};
 use crate::error::Result;
 use crate::io::run::{BEST_FILE, RunFolder};
 use crate::io::{IoError, read_checkpoint, write_checkpoint};
@@ -201,7 +201,7 @@ impl Best {
             Ok(_) => Err(TrainError::OtherRun { path }.into()),
             Err(IoError::Read { source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound
-                    && (update == 0 || header.config.start == StartKind::Normal)
+                    && (update == 0 || header.config.start == InitialFlowKind::Normal)
                     && checks_since(&header.config, header.checks(), 0, update) == 0 =>
             {
                 Ok(None)

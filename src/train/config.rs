@@ -5,8 +5,8 @@
 
 use super::presets::MAXIMUM_LIKELIHOOD_TIME;
 use super::{
-    DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, ObjectiveKind, OptimizerKind,
-    PixelTransformKind, Preset, StartKind, Steps, TargetKind, TimesKind,
+    DivergenceKind, FieldConfig, InitialFlowKind, Kept, ModelConfig, ModelKind, ObjectiveKind, OptimizerKind,
+    PixelTransformKind, Preset, Steps, TargetKind, TimesKind,
 };
 use crate::cnf::config::is_default;
 use crate::error::{Error, Result};
@@ -63,7 +63,7 @@ pub struct TrainConfig {
     pub target: TargetKind,
     /// The density from which the flow starts. Runs of earlier versions start from a normal density or random weights.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub start: StartKind,
+    pub start: InitialFlowKind,
     /// How pixel values are transformed; `None` unless the data are image sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,

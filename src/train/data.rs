@@ -150,11 +150,11 @@ impl TrainingData {
         }
         let rows = |i: usize, stream: u64| -> Result<HeldOutRows> {
             let (of, rows) = &held_out[i];
-            let all = of.held_out(rows, &train)?;
+            let all = of.standardized_as(rows, &train)?;
             check_rows(all.values(), &all.standard, DATA, |row| all.place(row))?;
             let few = subset(rows, None, MEASURED, seed ^ stream);
             let places = few.iter().map(|&row| of.place(row)).collect();
-            let points = of.held_out(&few, &train)?.dequantized(&rounding, &few, seed ^ stream);
+            let points = of.standardized_as(&few, &train)?.dequantized(&rounding, &few, seed ^ stream);
             let labels = points.labels().unwrap_or_default().to_vec();
             Ok(HeldOutRows { points: points.standardized(), log_p: None, places, labels })
         };

@@ -272,7 +272,7 @@ fn report(
         plan_peak_bytes: counters.plan_peak_bytes,
         peak_rss_mb: counters.peak_rss_mb,
         seconds_to_gap: session.programs.tallies.seconds_to_gap.clone(),
-        dequantized: header.frames.points.as_ref().map(PointsFrame::dequantized).unwrap_or_default(),
+        dequantized_columns: header.frames.points.as_ref().map(PointsFrame::dequantized).unwrap_or_default(),
         class_names: header.frames.points.as_ref().map_or_else(Vec::new, |points| points.class_names.clone()),
         label_column: header.frames.points.as_ref().and_then(|points| points.label_column.clone()),
         num_dropped: header.frames.points.as_ref().and_then(|points| points.num_dropped),

@@ -7,7 +7,7 @@ use super::state::{Stored, TrainState};
 use super::step::{self, Step};
 use super::team::{Order, Team};
 use super::{MODEL_FILE, PixelTables, TrainError, TrainedFlow};
-use crate::data::{PixelTransform, Rule};
+use crate::data::{PixelTransform, SamplingRule};
 use crate::error::{Error, Result};
 use crate::io::{Fnv, checkpoint_bytes, checkpoint_of};
 use crate::simd::Level;
@@ -105,7 +105,7 @@ impl<'a> Follower<'a> {
                 header.frames.images.as_ref().map(|frame| PixelTables::like(frame.pixels, frame.dim()));
             let state = checkpoint.into_tree(&Stored::of(&like, tables))?;
             let pixels = state.pixels().map(PixelTables::transform);
-            let rule = header.frames.image.as_ref().map_or(Rule::Default, |image| image.rule);
+            let rule = header.frames.image.as_ref().map_or(SamplingRule::Default, |image| image.rule);
             trainer.data = trainer.data.clone().with_rule(rule)?;
             let prepared = trainer.data.prepare(&header.config, pixels.clone())?;
             Ok((header, state.state(), prepared, pixels))

@@ -78,7 +78,7 @@ pub mod extra {
     pub use super::config::{Objective, Phase, TrainConfig};
     pub use super::estimator::LearnedFrom;
     pub use super::options::{
-        ModelKind, ObjectiveKind, OptimizerKind, PlotsKind, StartKind, TargetKind, TimesKind,
+        InitialFlowKind, ModelKind, ObjectiveKind, OptimizerKind, PlotsKind, TargetKind, TimesKind,
     };
     pub use super::progress::Activity;
     pub use super::run::RunInfo;

@@ -29,7 +29,10 @@ pub enum Preset {
     /// For sets of images.
     Images,
     /// A configuration given by the user, by its name: see [`Trainer::config`](super::Trainer::config).
-    Given(String),
+    Given {
+        /// Its name.
+        name: String,
+    },
 }
 
 impl Preset {
@@ -42,7 +45,7 @@ impl Preset {
             Preset::Default => "default",
             Preset::Points => "points",
             Preset::Images => "images",
-            Preset::Given(name) => name,
+            Preset::Given { name } => name,
         }
     }
 }
@@ -54,8 +57,8 @@ impl From<String> for Preset {
             "points" => Preset::Points,
             "images" => Preset::Images,
             // Diffrax's CNF example; files use its older name.
-            "diffrax" => Preset::Given("documented".to_owned()),
-            _ => Preset::Given(name),
+            "diffrax" => Preset::Given { name: "documented".to_owned() },
+            _ => Preset::Given { name },
         }
     }
 }
@@ -104,7 +107,7 @@ names! {
 names! {
     /// The density from which a flow starts.
     #[derive(Default)]
-    StartKind {
+    InitialFlowKind {
         /// A normal density, or random weights if the field is not preconditioned.
         #[default]
         Normal = "normal",

@@ -6,9 +6,9 @@
 
 use super::config::DataShape;
 use super::{
-    ActivationKind, DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, Objective, ObjectiveKind,
-    OptimizerKind, Phase, PixelTransformKind, Preset, SolveConfig, StartKind, Steps, TargetKind, TimesKind,
-    TrainConfig, TrainOptions,
+    ActivationKind, DivergenceKind, FieldConfig, InitialFlowKind, Kept, ModelConfig, ModelKind, Objective,
+    ObjectiveKind, OptimizerKind, Phase, PixelTransformKind, Preset, SolveConfig, Steps, TargetKind,
+    TimesKind, TrainConfig, TrainOptions,
 };
 use crate::ode::Method;
 
@@ -82,7 +82,7 @@ fn phases(preset: &Preset, asked: ObjectiveKind, target: TargetKind) -> Vec<Phas
     let (first, second) = match (preset, target) {
         (Preset::Images, _) => (IMAGES_FLOW_MATCHING, IMAGES_MAXIMUM_LIKELIHOOD),
         (_, TargetKind::Exact) => (EXACT_FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
-        (Preset::Default | Preset::Given(_), TargetKind::Drawn) => (FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
+        (Preset::Default | Preset::Given { .. }, TargetKind::Drawn) => (FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
         (Preset::Points, TargetKind::Drawn) => (POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
     };
     match asked {
@@ -228,7 +228,7 @@ impl TrainConfig {
         config.phases = match (options.objective, options.target) {
             (Some(asked), _) => phases(&config.preset, asked, config.target),
             // A run of an earlier version keeps its phases.
-            (None, Some(target)) if target != was && !matches!(config.preset, Preset::Given(_)) => {
+            (None, Some(target)) if target != was && !matches!(config.preset, Preset::Given { .. }) => {
                 phases(&config.preset, ObjectiveKind::FlowMatching, target)
             }
             _ => config.phases,
@@ -300,12 +300,12 @@ impl TrainConfig {
             Preset::Images => {
                 SolveConfig { rows_per_tile: IMAGES_TILE, ..SolveConfig::adaptive(IMAGES_TOLERANCE) }
             }
-            Preset::Default | Preset::Points | Preset::Given(_) => SolveConfig::adaptive(TOLERANCE),
+            Preset::Default | Preset::Points | Preset::Given { .. } => SolveConfig::adaptive(TOLERANCE),
         };
         let (times, target) = match preset {
             Preset::Default if smallest_scale.is_some() => (TimesKind::Half, TargetKind::Exact),
             Preset::Default | Preset::Points => (TimesKind::Half, TargetKind::Drawn),
-            Preset::Images | Preset::Given(_) => (TimesKind::Uniform, TargetKind::Drawn),
+            Preset::Images | Preset::Given { .. } => (TimesKind::Uniform, TargetKind::Drawn),
         };
         let (field, width) = image_model(smallest_scale);
         TrainConfig {
@@ -327,7 +327,7 @@ impl TrainConfig {
             weight_decay: WEIGHT_DECAY,
             clip_norm: Some(CLIP_NORM),
             cosine: true,
-            start: StartKind::Normal,
+            start: InitialFlowKind::Normal,
             pixels: None,
             dequantize: false,
             decorrelate: false,

@@ -111,8 +111,8 @@ pub struct TrainReport {
     /// none did.
     pub seconds_to_gap: BTreeMap<&'static str, Option<f64>>,
     /// The columns with uniform noise of one step, and their steps: all scores are of values with this noise.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub dequantized: BTreeMap<String, f64>,
+    #[serde(rename = "dequantized", skip_serializing_if = "BTreeMap::is_empty")]
+    pub dequantized_columns: BTreeMap<String, f64>,
     /// Number of rows of the table that were left out because a cell is missing; `None` without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub num_dropped: Option<usize>,
@@ -185,7 +185,7 @@ impl TrainReport {
     /// The scores of the model by name, means with their standard errors: test scores first; then the classes, the
     /// rows dropped, the columns with noise and the start.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
-        let noise = dequantized_text(&self.dequantized).map(|columns| ("dequantized", columns));
+        let noise = dequantized_text(&self.dequantized_columns).map(|columns| ("dequantized", columns));
         let from = self.start_normals.map(|normals| ("start", start::named(normals)));
         let dropped = dropped_text(self.num_dropped).map(|rows| ("dropped", rows));
         let classes = classes_text(&self.class_names, self.label_column.as_deref());

@@ -15,8 +15,8 @@ use super::step;
 use super::team::Team;
 use super::warnings::warnings;
 use super::{
-    Flow, ModelConfig, ModelKind, Parts, PlotsKind, Preset, StartKind, TrainConfig, TrainError, TrainOptions,
-    TrainedFlow, TrainingData,
+    Flow, InitialFlowKind, ModelConfig, ModelKind, Parts, PlotsKind, Preset, TrainConfig, TrainError,
+    TrainOptions, TrainedFlow, TrainingData,
 };
 use crate::array::DType;
 use crate::cnf::Cnf;
@@ -151,7 +151,7 @@ impl<'a> Trainer<'a> {
     /// and its solver are then errors.
     ///
     /// Flow matching needs no solver; maximum likelihood uses the flow's own solver options.
-    pub fn with_flow<D: VelocityField + Into<AnyVelocityField>>(
+    pub fn from_flow<D: VelocityField + Into<AnyVelocityField>>(
         flow: Cnf<D>,
         data: impl Into<TrainingData>,
     ) -> Trainer<'a> {
@@ -246,13 +246,13 @@ impl<'a> Trainer<'a> {
     /// Sets the deadline after which a rank that does not answer is considered lost: 60 seconds by default,
     /// but at least ten times the longest update so far. Rank 0 then saves the run and returns
     /// [`WorldError::Silent`](crate::world::WorldError::Silent), which names the lost rank.
-    pub fn silent_after(mut self, deadline: Duration) -> Self {
+    pub fn rank_timeout(mut self, deadline: Duration) -> Self {
         self.silent = deadline;
         self
     }
 
     /// Sets the start of the process, for time limits and the first update; by default the call of [`Trainer::new`].
-    pub fn started(mut self, at: Instant) -> Self {
+    pub fn started_at(mut self, at: Instant) -> Self {
         self.time = TimeSource::of_process(at);
         self
     }
@@ -370,7 +370,7 @@ impl<'a> Trainer<'a> {
         };
         let config = if let Some(flow) = &self.flow {
             options.check_given_flow()?;
-            let start = StartKind::Normal;
+            let start = InitialFlowKind::Normal;
             TrainConfig { model: ModelConfig::of(flow), start, decorrelate: false, ..config }
         } else {
             super::bounds::check_model(&options, &config)?;
@@ -424,7 +424,7 @@ fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
     if options.preset == Some(Preset::Images) {
         return refused("preset", "images", "default or points unless the data are a set of images");
     }
-    if let Some(Preset::Given(name)) = &options.preset {
+    if let Some(Preset::Given { name }) = &options.preset {
         return refused("preset", name, "default, points or images unless a config is given");
     }
     if !matches!(data, TrainingData::Image(_)) {

@@ -15,7 +15,7 @@ use super::data::Prepared;
 use super::run::Trainer;
 use super::session::Session;
 use super::state::{Source, Tables, noise_of};
-use super::{FieldConfig, Flow, Objective, StartKind, TrainConfig, TrainError, TrainingData};
+use super::{FieldConfig, Flow, InitialFlowKind, Objective, TrainConfig, TrainError, TrainingData};
 use crate::cnf::NormalMixture;
 use crate::data::subset;
 use crate::error::Result;
@@ -42,18 +42,18 @@ impl TrainConfig {
     pub(super) fn with_start(
         mut self,
         data: &TrainingData,
-        asked: Option<StartKind>,
+        asked: Option<InitialFlowKind>,
         is_given: bool,
     ) -> Result<TrainConfig> {
         let obstacle = self.obstacle(data);
         if asked.is_none() && !is_given && obstacle.is_none() {
-            self.start = StartKind::Mixture;
+            self.start = InitialFlowKind::Mixture;
         }
-        if self.start == StartKind::Normal {
+        if self.start == InitialFlowKind::Normal {
             return Ok(self);
         }
         if let Some(reason) = obstacle {
-            let value = StartKind::Mixture.name().to_owned();
+            let value = InitialFlowKind::Mixture.name().to_owned();
             return Err(TrainError::Useless { option: "start", value, reason }.into());
         }
         if let FieldConfig::Fourier { preconditioned, .. } = &mut self.model.field {
@@ -89,7 +89,7 @@ impl TrainConfig {
     /// This configuration; if it starts from a mixture like another one, with the number of normals fitted for that.
     pub(super) fn with_fit_of(mut self, of: &TrainConfig) -> TrainConfig {
         if let (
-            StartKind::Mixture,
+            InitialFlowKind::Mixture,
             FieldConfig::Fourier { preconditioned, normals, .. },
             FieldConfig::Fourier { preconditioned: of_preconditioned, normals: of_normals, .. },
         ) = (self.start, &mut self.model.field, of.model.field)
@@ -103,7 +103,7 @@ impl TrainConfig {
     /// `None` for another start.
     pub(super) fn start_normals(&self) -> Option<usize> {
         match (self.start, self.model.field) {
-            (StartKind::Mixture, FieldConfig::Fourier { normals, .. }) => Some(normals),
+            (InitialFlowKind::Mixture, FieldConfig::Fourier { normals, .. }) => Some(normals),
             _ => None,
         }
     }
@@ -118,7 +118,7 @@ impl Trainer<'_> {
         prepared: &Prepared,
         flow: Flow,
     ) -> Result<Flow> {
-        if self.flow.is_some() || config.start == StartKind::Normal {
+        if self.flow.is_some() || config.start == InitialFlowKind::Normal {
             return Ok(flow);
         }
         let key = Key::new(config.seed ^ START_STREAM);

@@ -315,7 +315,8 @@ fn loss(
     key: &Key,
     part: &Part,
 ) -> Result<(Tensor, Tensor)> {
-    let model = &batch.labels.as_ref().map_or_else(|| model.clone(), |labels| model.condition_on(labels));
+    let model =
+        &batch.labels.as_ref().map_or_else(|| model.clone(), |labels| model.condition_on_classes(labels));
     let share = 1.0 / part.shards as f64;
     match objective {
         Objective::FlowMatching => {

@@ -1,6 +1,6 @@
 //! A world with a single rank.
 
-use super::{Collective, Parts, Patience, WorldError};
+use super::{Collective, Parts, WaitLimit, WorldError};
 
 /// The transport of a single rank, which receives only its own bytes.
 pub(super) struct Alone;
@@ -15,16 +15,16 @@ impl Collective for Alone {
     fn host(&self, _rank: usize) -> String {
         super::threads::HERE.to_owned()
     }
-    fn all_gather(&mut self, mine: &[u8], all: &mut Parts, _: &mut Patience<'_>) -> Result<(), WorldError> {
+    fn all_gather(&mut self, mine: &[u8], all: &mut Parts, _: &mut WaitLimit<'_>) -> Result<(), WorldError> {
         all.clear();
         all.push(mine);
         Ok(())
     }
-    fn all_to_all(&mut self, mine: &Parts, all: &mut Parts, _: &mut Patience<'_>) -> Result<(), WorldError> {
+    fn all_to_all(&mut self, mine: &Parts, all: &mut Parts, _: &mut WaitLimit<'_>) -> Result<(), WorldError> {
         all.clone_from(mine);
         Ok(())
     }
-    fn broadcast(&mut self, _: &mut Vec<u8>, _: &mut Patience<'_>) -> Result<(), WorldError> {
+    fn broadcast(&mut self, _: &mut Vec<u8>, _: &mut WaitLimit<'_>) -> Result<(), WorldError> {
         Ok(())
     }
 }

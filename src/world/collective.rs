@@ -18,8 +18,12 @@ pub trait Collective {
     /// # Errors
     /// If a rank has ended, does not answer in time, or makes a different call. Under MPI there are no
     /// errors: a silent rank aborts the job.
-    fn all_gather(&mut self, mine: &[u8], all: &mut Parts, wait: &mut Patience<'_>)
-    -> Result<(), WorldError>;
+    fn all_gather(
+        &mut self,
+        mine: &[u8],
+        all: &mut Parts,
+        wait: &mut WaitLimit<'_>,
+    ) -> Result<(), WorldError>;
     /// Sends part i of `mine` to rank i; `all` becomes the parts for this rank, in the order of their
     /// senders.
     ///
@@ -29,17 +33,17 @@ pub trait Collective {
         &mut self,
         mine: &Parts,
         all: &mut Parts,
-        wait: &mut Patience<'_>,
+        wait: &mut WaitLimit<'_>,
     ) -> Result<(), WorldError>;
     /// Replaces `bytes` by those of rank 0.
     ///
     /// # Errors
     /// As [`Collective::all_gather`].
-    fn broadcast(&mut self, bytes: &mut Vec<u8>, wait: &mut Patience<'_>) -> Result<(), WorldError>;
+    fn broadcast(&mut self, bytes: &mut Vec<u8>, wait: &mut WaitLimit<'_>) -> Result<(), WorldError>;
 }
 
 /// How long a call waits for other ranks, and what it calls before it gives up.
-pub struct Patience<'a> {
+pub struct WaitLimit<'a> {
     /// The longest wait for an answer; `None` waits forever. Under MPI, ranks other than 0 wait 1.5 times as
     /// long.
     pub deadline: Option<Duration>,

@@ -27,11 +27,11 @@ pub use error::WorldError;
 pub mod extra {
     //! The transport of bytes between ranks, and counters of a rank's traffic.
     pub use super::Traffic;
-    pub use super::collective::{Collective, Parts, Patience};
+    pub use super::collective::{Collective, Parts, WaitLimit};
 }
 
 use crate::time_source::TimeSource;
-use collective::{Collective, Parts, Patience};
+use collective::{Collective, Parts, WaitLimit};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::time::Duration;
@@ -183,11 +183,11 @@ impl World {
         &self,
         sent: usize,
         on_silent: OnSilent<'_>,
-        call: impl FnOnce(&mut dyn Collective, &mut Patience<'_>) -> Result<(), WorldError>,
+        call: impl FnOnce(&mut dyn Collective, &mut WaitLimit<'_>) -> Result<(), WorldError>,
     ) -> Result<(), WorldError> {
         let Traffic { calls, bytes } = self.traffic.get();
         self.traffic.set(Traffic { calls: calls + 1, bytes: bytes + sent as u64 });
-        let mut patience = Patience { deadline: self.deadline.get(), on_silent };
+        let mut patience = WaitLimit { deadline: self.deadline.get(), on_silent };
         call(self.collective.borrow_mut().as_mut(), &mut patience)
     }
 }

@@ -6,7 +6,7 @@
 //! Lengths may differ between ranks, so they are sent first. Then all ranks send blocks of the maximum
 //! length (in a broadcast, rank 0 sends its bytes). If this length is 0, nothing more is sent.
 
-use super::{Collective, Parts, Patience, WorldError};
+use super::{Collective, Parts, WaitLimit, WorldError};
 use crate::time_source::TimeSource;
 use mpi::environment::{Threading, Universe, initialize_with_threading, processor_name};
 use mpi::request::{Request, Scope, scope};
@@ -46,14 +46,14 @@ impl Mpi {
         let host = processor_name().unwrap_or_else(|_| "unknown machine".to_owned());
         let mut mpi = Mpi { world, hosts: Vec::new(), _universe: universe };
         let mut hosts = Parts::default();
-        let mut wait = Patience { deadline: None, on_silent: &mut |_| {} };
+        let mut wait = WaitLimit { deadline: None, on_silent: &mut |_| {} };
         mpi.all_gather(host.as_bytes(), &mut hosts, &mut wait)?;
         mpi.hosts = hosts.iter().map(|host| String::from_utf8_lossy(host).into_owned()).collect();
         Ok(mpi)
     }
 
     /// Waits until a call is complete. Aborts the job after the deadline.
-    fn complete<'a, D: ?Sized, S: Scope<'a>>(&self, mut call: Request<'a, D, S>, wait: &mut Patience<'_>) {
+    fn complete<'a, D: ?Sized, S: Scope<'a>>(&self, mut call: Request<'a, D, S>, wait: &mut WaitLimit<'_>) {
         let (time, mut pause, mut turns) = (TimeSource::machine(), Duration::from_micros(5), 0);
         loop {
             call = match call.test() {
@@ -90,7 +90,7 @@ impl Mpi {
     }
 
     /// Finds the silent ranks, calls `on_silent`, and aborts the job.
-    fn give_up(&self, deadline: Duration, wait: &mut Patience<'_>) -> ! {
+    fn give_up(&self, deadline: Duration, wait: &mut WaitLimit<'_>) -> ! {
         let mut silent: Vec<bool> = (0..self.size()).map(|rank| rank != self.rank()).collect();
         if self.rank() == 0 {
             for rank in self.waiting() {
@@ -119,14 +119,14 @@ impl Mpi {
     }
 
     /// Gathers blocks of equal length from all ranks.
-    fn gather_equal(&self, mine: &[u8], wait: &mut Patience<'_>) -> Vec<u8> {
+    fn gather_equal(&self, mine: &[u8], wait: &mut WaitLimit<'_>) -> Vec<u8> {
         let mut all = vec![0; mine.len() * self.size()];
         scope(|scope| self.complete(self.world.immediate_all_gather_into(scope, mine, &mut all[..]), wait));
         all
     }
 
     /// Gathers the lengths of all ranks.
-    fn lengths(&self, mine: &[usize], wait: &mut Patience<'_>) -> Vec<usize> {
+    fn lengths(&self, mine: &[usize], wait: &mut WaitLimit<'_>) -> Vec<usize> {
         let mine: Vec<u8> = mine.iter().flat_map(|&n| (n as u64).to_le_bytes()).collect();
         let number = |x: &[u8]| x.iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
         self.gather_equal(&mine, wait).chunks_exact(8).map(number).collect()
@@ -156,7 +156,7 @@ impl Collective for Mpi {
         &mut self,
         mine: &[u8],
         all: &mut Parts,
-        wait: &mut Patience<'_>,
+        wait: &mut WaitLimit<'_>,
     ) -> Result<(), WorldError> {
         let lengths = self.lengths(&[mine.len()], wait);
         let block = lengths.iter().copied().max().unwrap_or(0);
@@ -175,7 +175,7 @@ impl Collective for Mpi {
         &mut self,
         mine: &Parts,
         all: &mut Parts,
-        wait: &mut Patience<'_>,
+        wait: &mut WaitLimit<'_>,
     ) -> Result<(), WorldError> {
         let (size, rank) = (self.size(), self.rank());
         let lengths = self.lengths(&mine.iter().map(<[u8]>::len).collect::<Vec<_>>(), wait);
@@ -198,7 +198,7 @@ impl Collective for Mpi {
         }
         Ok(())
     }
-    fn broadcast(&mut self, bytes: &mut Vec<u8>, wait: &mut Patience<'_>) -> Result<(), WorldError> {
+    fn broadcast(&mut self, bytes: &mut Vec<u8>, wait: &mut WaitLimit<'_>) -> Result<(), WorldError> {
         let root = self.world.process_at_rank(0);
         let mut len = [bytes.len() as u64];
         scope(|scope| self.complete(root.immediate_broadcast_into(scope, &mut len[..]), wait));

@@ -3,7 +3,7 @@
 //! Each call has a `Round` in shared memory. A rank stores the bytes that it sends, waits until the bytes
 //! that it needs are stored, and copies them. The last rank removes the round. A rank sleeps while it waits.
 
-use super::{Collective, Parts, Patience, World, WorldError};
+use super::{Collective, Parts, WaitLimit, World, WorldError};
 use crate::time_source::TimeSource;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -91,7 +91,7 @@ impl Seat {
         call: &'static str,
         mine: Parts,
         from: std::ops::Range<usize>,
-        wait: &mut Patience<'_>,
+        wait: &mut WaitLimit<'_>,
     ) -> Result<Vec<Arc<Parts>>, WorldError> {
         let (hub, round) = (self.hub.clone(), self.round);
         self.round += 1;
@@ -156,7 +156,7 @@ impl Collective for Seat {
         &mut self,
         mine: &[u8],
         all: &mut Parts,
-        wait: &mut Patience<'_>,
+        wait: &mut WaitLimit<'_>,
     ) -> Result<(), WorldError> {
         let found = self.exchange("all_gather", Parts::from_iter([mine]), 0..self.hub.size, wait)?;
         *all = found.iter().map(|parts| parts.get(0)).collect();
@@ -166,13 +166,13 @@ impl Collective for Seat {
         &mut self,
         mine: &Parts,
         all: &mut Parts,
-        wait: &mut Patience<'_>,
+        wait: &mut WaitLimit<'_>,
     ) -> Result<(), WorldError> {
         let found = self.exchange("all_to_all", mine.clone(), 0..self.hub.size, wait)?;
         *all = found.iter().map(|parts| parts.get(self.rank)).collect();
         Ok(())
     }
-    fn broadcast(&mut self, bytes: &mut Vec<u8>, wait: &mut Patience<'_>) -> Result<(), WorldError> {
+    fn broadcast(&mut self, bytes: &mut Vec<u8>, wait: &mut WaitLimit<'_>) -> Result<(), WorldError> {
         let mine = if self.rank == 0 { Parts::from_iter([&bytes[..]]) } else { Parts::default() };
         let found = self.exchange("broadcast", mine, 0..1, wait)?;
         if self.rank != 0 {

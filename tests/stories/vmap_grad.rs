@@ -24,7 +24,7 @@ type Flow = Cnf<ConcatSquash>;
 fn flow(key: &Key) -> Flow {
     let [a, b] = key.split();
     let blocks = vec![ConcatSquash::new(2, [64, 64, 64], &a), ConcatSquash::new(2, [64, 64, 64], &b)];
-    Cnf::with_blocks(blocks).t1(0.5).fixed_steps(STEPS)
+    Cnf::from_blocks(blocks).t1(0.5).fixed_steps(STEPS)
 }
 
 fn gradient(flow: &Flow, x: &Tensor) -> flowline::Result<Flow> {

@@ -57,10 +57,10 @@ fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     let folder = folder(args);
     let data = world.agree(data::open(args, &folder))?;
     let trainer = match &options.preset {
-        Some(Preset::Given(_)) => DiffraxExample::trainer(data)?,
+        Some(Preset::Given { .. }) => DiffraxExample::trainer(data)?,
         _ => Trainer::new(data),
     };
-    let trainer = trainer.options(options).started(started).world(&world);
+    let trainer = trainer.options(options).started_at(started).world(&world);
     if args.plan {
         return if world.is_root() { report::print_plan(&trainer) } else { Ok(()) };
     }

@@ -23,7 +23,7 @@ fn a_damped_solve_meets_the_tolerance_or_ends_with_a_reason() {
             continue;
         }
         assert!(k > 0.5, "k {k}: {outcome}");
-        let Outcome::StatesApart { t, difference, step } = outcome else { panic!("{outcome}") };
+        let Outcome::ReversibleUnstable { t, difference, step } = outcome else { panic!("{outcome}") };
         assert!(0.1 < t && t < 5.0 && step > 2 && difference > 10.0 * TOL && difference < 1e-3, "{outcome}");
         let said = outcome.to_string();
         for word in [
@@ -67,7 +67,9 @@ fn a_damped_network_has_the_gradients_of_stored_states_or_an_error() {
                 assert!(off < 100.0 * TOL, "k {k}: {off:e}");
                 completed.push(k);
             }
-            Err(Error::Solve(SolveError::Incomplete { outcome: Outcome::StatesApart { .. }, .. })) => {}
+            Err(Error::Solve(SolveError::Incomplete {
+                outcome: Outcome::ReversibleUnstable { .. }, ..
+            })) => {}
             Err(e) => panic!("{e}"),
         }
     }
@@ -83,7 +85,7 @@ fn constant_steps_end_where_the_states_differ_by_a_tenth_of_the_solution() {
             .allow_incomplete();
         ode.solve(0.0, 5.0, Tensor::from(1.0)).unwrap()
     };
-    assert!(matches!(solve(10.0, 0.05).outcome(), Outcome::StatesApart { .. }));
+    assert!(matches!(solve(10.0, 0.05).outcome(), Outcome::ReversibleUnstable { .. }));
     assert!(solve(1.0, 0.05).outcome().reached_t1());
     // A solution that starts at 0 and crosses 0 again.
     let ode = Ode::new(|t: Tensor, y: &Tensor| t.cos() + y * 0.0).controller(ConstantStepSize { dt0: 0.1 });

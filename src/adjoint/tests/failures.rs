@@ -210,7 +210,7 @@ fn an_event_and_a_callback_end_a_solve_without_an_error() {
     let halved = ode.clone().event(Event::falling().terminal(), half);
     assert!(matches!(halved.solve(0.0, 5.0, [1.0]).unwrap().outcome, Outcome::Event { .. }));
     let broken = ode.on_step(|_t, _y| ControlFlow::Break(()));
-    assert!(matches!(broken.solve(0.0, 5.0, [1.0]).unwrap().outcome, Outcome::Terminated { .. }));
+    assert!(matches!(broken.solve(0.0, 5.0, [1.0]).unwrap().outcome, Outcome::StoppedByOnStep { .. }));
     let traced = Ode::new(|_t, y: &Tensor| -y).event(Event::falling().terminal(), |_t, y| y - 0.5);
     assert!(matches!(traced.solve(0.0, 5.0, Tensor::from(1.0)).unwrap().outcome(), Outcome::Event { .. }));
 }

@@ -102,7 +102,7 @@ fn cell<A>(name: &str, ode: &dyn Fn() -> A, set: &dyn Fn(A) -> A, run: &dyn Fn(&
 fn kutta() -> Tableau {
     let third = [1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0];
     let kutta = Tableau::new("kutta3", &[&[0.5], &[-1.0, 2.0]], &third, &[0.0, 0.5, 1.0]).unwrap();
-    kutta.with_error(&[0.0, 1.0, 0.0], 3).unwrap()
+    kutta.with_embedded(&[0.0, 1.0, 0.0], 3).unwrap()
 }
 
 /// An input that jumps where the vector field does.

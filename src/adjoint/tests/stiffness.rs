@@ -87,7 +87,7 @@ fn every_adjoint_whose_steps_are_the_methods_notices_it() {
     let ode = ode.adjoint(Adjoint::reversible()).allow_incomplete();
     let ended = ode.solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
     assert!(
-        matches!(ended.outcome(), Outcome::StatesApart { step, .. } if step < 250),
+        matches!(ended.outcome(), Outcome::ReversibleUnstable { step, .. } if step < 250),
         "{}",
         ended.outcome()
     );

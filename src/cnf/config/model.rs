@@ -142,7 +142,7 @@ impl ModelConfig {
             self.field(field, hidden, &key.fold_in(Tensor::from(i as u32)))
         };
         let blocks = (0..self.blocks).map(block).collect();
-        let mut flow = Cnf::with_blocks(blocks);
+        let mut flow = Cnf::from_blocks(blocks);
         flow.settings = self.solve.settings(self.t1)?;
         Ok(flow)
     }

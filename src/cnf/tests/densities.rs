@@ -96,13 +96,13 @@ fn rows_of_classes_have_densities_that_each_has_alone() {
     let x = Key::new(5).normal([5, 2]);
     let classes = [2.0, 0.0, 1.0, 1.0, 2.0];
     let labels = Tensor::from(classes.map(|k| [k]));
-    let together = flow.condition_on(&labels).log_prob(&x).unwrap().to_vec();
-    let (drawn, log_prob) = flow.condition_on(&labels).sample_with_log_prob(5, &Key::new(6)).unwrap();
-    let again = flow.condition_on(&labels).log_prob(&drawn).unwrap();
+    let together = flow.condition_on_classes(&labels).log_prob(&x).unwrap().to_vec();
+    let (drawn, log_prob) = flow.condition_on_classes(&labels).sample_with_log_prob(5, &Key::new(6)).unwrap();
+    let again = flow.condition_on_classes(&labels).log_prob(&drawn).unwrap();
     assert!((log_prob - again).abs().max().item() < 1e-4);
     for (i, k) in classes.into_iter().enumerate() {
         let alone = |k: f64| {
-            let flow = flow.condition_on(&Tensor::from([[k]]));
+            let flow = flow.condition_on_classes(&Tensor::from([[k]]));
             flow.log_prob(&x.slice(0, i..i + 1)).unwrap().item()
         };
         assert!((alone(k) - together[i]).abs() < 1e-4, "{i}");
@@ -110,7 +110,7 @@ fn rows_of_classes_have_densities_that_each_has_alone() {
     }
     // The gradient of one class's labels reaches only that class's weights.
     let loss = |flow: &Cnf<Mlp>| {
-        let flow = flow.condition_on(&Tensor::from([[1.0], [1.0]]));
+        let flow = flow.condition_on_classes(&Tensor::from([[1.0], [1.0]]));
         flow.nll_loss(&x.slice(0, 0..2), &Key::new(0))
     };
     let (_, grads) = value_and_grad(|flow: &Cnf<Mlp>| loss(flow).map(|loss| (loss, ())), &flow)

@@ -124,7 +124,7 @@ fn losses_by_time_are_means_over_uniform_times() {
             let cells = 100_000;
             let term = |i: usize| {
                 let t = (i as f64 + 0.5) / f64::from(cells);
-                let ([a, da], [b, db]) = path.at(t);
+                let ([a, da], [b, db]) = path.coefficients(t);
                 t * t * b / ((a + scale) * (a * db - da * b)) / f64::from(cells)
             };
             let integral: f64 = (0..100_000).map(term).sum();
@@ -150,7 +150,7 @@ fn squared_errors_are_those_of_the_velocity() {
     check(&small(), 70);
     let field = double(&Mlp::new([2 + 1 + 3, 5, 2], Activation::Tanh, &key()));
     let labels = Tensor::iota(DType::F64, [70, 1], 0) * 0.03;
-    check(&Cnf::new(field).condition_on(&labels.floor()), 70);
+    check(&Cnf::new(field).condition_on_classes(&labels.floor()), 70);
 }
 
 /// The density of the times is the derivative of their distribution function: times from equidistant probabilities are

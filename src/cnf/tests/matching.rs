@@ -109,8 +109,8 @@ fn a_path_moves_with_its_velocity() {
         let matching = FlowMatching::new().path(path).source(&x0);
         let PathPoints { t, x, velocity } = matching.draw(&x1, &key());
         for (row, &t) in t.to_vec().iter().enumerate() {
-            let ([a, da], [b, db]) = path.at(t);
-            let [early, late] = [t - 1e-6, t + 1e-6].map(|t| path.at(t));
+            let ([a, da], [b, db]) = path.coefficients(t);
+            let [early, late] = [t - 1e-6, t + 1e-6].map(|t| path.coefficients(t));
             assert!(((late.0[0] - early.0[0]) / 2e-6 - da).abs() < 1e-8);
             assert!(((late.1[0] - early.1[0]) / 2e-6 - db).abs() < 1e-8);
             for i in 2 * row..2 * row + 2 {
@@ -119,7 +119,7 @@ fn a_path_moves_with_its_velocity() {
                 assert!((velocity.to_vec()[i] - (da * from + db * to)).abs() < 1e-12);
             }
         }
-        assert_eq!([path.at(0.0).0[0], path.at(1.0).1[0]], [1.0, 1.0]);
+        assert_eq!([path.coefficients(0.0).0[0], path.coefficients(1.0).1[0]], [1.0, 1.0]);
     }
 }
 

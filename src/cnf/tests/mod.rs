@@ -69,7 +69,7 @@ fn double<T: Tree>(tree: &T) -> T {
 /// Two small time-dependent blocks, in f64.
 fn small() -> Cnf<ConcatSquash> {
     let blocks = [1, 2].map(|seed| double(&ConcatSquash::new(2, [5], &Key::new(seed))));
-    Cnf::with_blocks(blocks.into()).t1(0.5).fixed_steps(3).rows_per_tile(4)
+    Cnf::from_blocks(blocks.into()).t1(0.5).fixed_steps(3).rows_per_tile(4)
 }
 
 fn points(n: usize) -> Tensor {

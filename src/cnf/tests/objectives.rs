@@ -89,7 +89,7 @@ fn flow_matching_asks_each_block_for_its_part_of_the_line_in_its_own_time() {
         let velocity = block.eval_conditional(&t, &at, Some(&row(&classes))) * (2.0 * t1);
         sum += (velocity - row(&line)).square().sum().item();
     }
-    let flow = Cnf::with_blocks(blocks).t1(t1).condition_on(&classes);
+    let flow = Cnf::from_blocks(blocks).t1(t1).condition_on_classes(&classes);
     let got = flow.flow_matching_loss(&x1, &key()).unwrap().item();
     assert!((got - sum / n as f64).abs() < 1e-6 * got, "{got} {}", sum / n as f64);
 }

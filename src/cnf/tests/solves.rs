@@ -77,7 +77,7 @@ fn counters_are_of_all_blocks() {
 #[test]
 fn many_rows_stream_through_one_program() {
     let (x, flow) = (points(23), small());
-    let streamed = Streamed::new(5, |flow: &Cnf<ConcatSquash>, x: &Tensor, _: &Key| flow.log_prob(x));
+    let streamed = Chunked::new(5, |flow: &Cnf<ConcatSquash>, x: &Tensor, _: &Key| flow.log_prob(x));
     let got = streamed.call(&flow, &x, &key()).unwrap();
     assert_eq!(streamed.traces(), 1);
     assert_eq!(got.to_vec(), flow.log_prob(&x).unwrap().to_vec());

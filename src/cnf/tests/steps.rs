@@ -70,7 +70,7 @@ fn standard_normal_data_need_one_step_and_no_field_needs_none() {
     let steps = flow.clone().method(crate::ode::Method::Midpoint).fixed_steps(5).push_forward(&z).unwrap();
     assert_eq!(flow.push_forward_in_steps(&z, 5).unwrap().to_vec(), steps.to_vec());
     let net = FourierMlp::new(normal_frequencies(2, 6, 1.0, &key()), [8], &key());
-    let flow = double(&Cnf::with_blocks(vec![Preconditioned::new(net.clone()), Preconditioned::new(net)]));
+    let flow = double(&Cnf::from_blocks(vec![Preconditioned::new(net.clone()), Preconditioned::new(net)]));
     for t1 in [1.0, 0.7] {
         let flow = flow.clone().t1(t1).rtol(1e-9).atol(1e-9);
         let exact = flow.push_forward(&z).unwrap();

@@ -1,6 +1,6 @@
 //! Draws from an image: the tables for training points, and held-out points.
 
-use super::{ImageDensity, Rule};
+use super::{ImageDensity, SamplingRule};
 use crate::data::alias::AliasTable;
 use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
@@ -30,7 +30,7 @@ pub(crate) struct PixelTable {
     pub prob: Vec<f32>,
     /// The pixel that is drawn otherwise `[n]`, an index into `pixels`.
     pub index: Vec<i32>,
-    /// Weight of a point in the loss `[n]`: its darkness with [`Rule::Uniform`]; `None` if all weights are 1.
+    /// Weight of a point in the loss `[n]`: its darkness with [`SamplingRule::Uniform`]; `None` if all weights are 1.
     pub weight: Option<Vec<f32>>,
     /// Standardized centers of the columns.
     pub xs: Vec<f32>,
@@ -46,8 +46,8 @@ impl ImageDensity {
         let AliasTable { prob, index } =
             AliasTable::new(pixels.len(), |i| self.rule.drawn(self.dark(pixels[i] as usize)));
         let weight = match self.rule {
-            Rule::Default => None,
-            Rule::Uniform { .. } => Some(all().map(|(_, dark)| dark as f32).collect()),
+            SamplingRule::Default => None,
+            SamplingRule::Uniform { .. } => Some(all().map(|(_, dark)| dark as f32).collect()),
         };
         let xs = (0..self.width).map(|column| self.position(column)[0]).collect();
         let ys = (0..self.height).map(|row| self.position(row * self.width)[1]).collect();

@@ -7,7 +7,7 @@
 
 use super::samples::column;
 use crate::cnf::config::Flow;
-use crate::cnf::{Divergence, ErrorNorm, ProbeDistribution, Streamed};
+use crate::cnf::{Chunked, Divergence, ErrorNorm, ProbeDistribution};
 use crate::data::{DataError, Estimate, ImageSet, PixelTransform, bits_per_dim, dequantize, subset};
 use crate::error::{Error, Result};
 use crate::eval::{Deadline, Work};
@@ -97,7 +97,7 @@ pub struct ToleranceRow {
 
 /// Log-densities of images with one tolerance and one compiled program.
 pub(crate) struct ImageDensities {
-    program: Streamed<'static, Flow, (Tensor, Tensor)>,
+    program: Chunked<'static, Flow, (Tensor, Tensor)>,
     rows: usize,
 }
 
@@ -119,7 +119,7 @@ impl ImageDensities {
             let evals = stats.num_fn_evals.reshape([1]).broadcast_to([rows.shape()[0]]);
             Ok((log_prob, evals))
         };
-        ImageDensities { program: Streamed::new(rows, solve), rows }
+        ImageDensities { program: Chunked::new(rows, solve), rows }
     }
 
     /// `log q(z)` of the first `most` rows, or as many as there is time for, and the mean number of function
@@ -141,7 +141,8 @@ impl ImageDensities {
             let rows = images.z[part.start * d..part.end * d].to_vec();
             let rows = Tensor::from_vec([part.len(), d], rows).cast(flow.dtype());
             let labels = images.labels.as_ref().map(|all| &all[part]);
-            let given = labels.map(|all| flow.condition_on(&column(flow, all.iter().map(|&k| k as usize))));
+            let given =
+                labels.map(|all| flow.condition_on_classes(&column(flow, all.iter().map(|&k| k as usize))));
             let (flow, rows) = given.as_ref().unwrap_or(flow).join(&rows);
             let (log_prob, of_part) = self.program.call(&flow, &rows, &key.fold_in(Tensor::from(i)))?;
             found.extend(log_prob.to_vec());

@@ -83,7 +83,7 @@ impl Gallery<'_> {
     fn ways(&self, flow: &Flow, key: &Key) -> Result<()> {
         let flow = for_samples(flow, DRAWN);
         let flow = match self.frame.classes {
-            Some(classes) => flow.condition_on(&column(&flow, (0..WAYS).map(|i| i % classes))),
+            Some(classes) => flow.condition_on_classes(&column(&flow, (0..WAYS).map(|i| i % classes))),
             None => flow,
         };
         let path = flow.sample_trajectories(WAYS, key, TIMES)?;
@@ -180,7 +180,10 @@ fn drawn(
     classes: bool,
 ) -> Result<Vec<f64>> {
     let labels = classes.then(|| column(flow, (0..n).map(class)));
-    Ok(labels.map_or_else(|| flow.clone(), |labels| flow.condition_on(&labels)).sample(n, key)?.to_vec())
+    Ok(labels
+        .map_or_else(|| flow.clone(), |labels| flow.condition_on_classes(&labels))
+        .sample(n, key)?
+        .to_vec())
 }
 
 impl Images {

@@ -3,7 +3,7 @@
 use super::ImagesFrame;
 use super::bits::{BitsPerDim, Dequantized, IMAGE_TOLERANCE, ImageDensities, nats_of_bits};
 use super::samples::{column, for_samples, levels};
-use crate::cnf::Streamed;
+use crate::cnf::Chunked;
 use crate::cnf::config::Flow;
 use crate::data::{DataError, ImageSet, PixelTransform, Rows};
 use crate::error::Result;
@@ -58,8 +58,8 @@ impl Fitted {
         let label = self.settings.class(frame.classes)?;
         let tolerances = self.settings.tolerances(IMAGE_TOLERANCE)?;
         let (flow, d) = (for_samples(&self.flow, tolerances), frame.dim());
-        let given = label.map(|k| flow.condition_on(&column(&flow, std::iter::repeat_n(k, PART))));
-        let program = Streamed::new(PART, move |flow: &Flow, rows: &Tensor, _: &Key| {
+        let given = label.map(|k| flow.condition_on_classes(&column(&flow, std::iter::repeat_n(k, PART))));
+        let program = Chunked::new(PART, move |flow: &Flow, rows: &Tensor, _: &Key| {
             let (flow, z) = flow.part(rows);
             steps.map_or_else(|| flow.push_forward(&z), |steps| flow.push_forward_in_steps(&z, steps))
         });
@@ -126,7 +126,7 @@ impl Fitted {
             let (row, pixel, value) = (i / d + 1, i % d, rows.values()[i]);
             return Err(EvalError::Pixel { row, pixel, value }.into());
         }
-        self.image_parts(Scored::Rows(rows.to_bytes()), rows.len())
+        self.image_parts(Scored::Rows(rows.to_pixel_bytes()), rows.len())
     }
 
     fn image_parts<'a>(&'a self, images: Scored<'a>, n: usize) -> Result<Parts<'a, Vec<f64>>> {
@@ -144,7 +144,7 @@ impl Fitted {
         let scorer = self.scorer(0..self.settings.noise_draws()?.unwrap_or(1))?;
         Ok((0u32..).zip(parts).map(move |(i, part)| {
             let rows = part?;
-            let bits = scorer.part(&Scored::Rows(rows.to_bytes()), 0..rows.len(), i)?;
+            let bits = scorer.part(&Scored::Rows(rows.to_pixel_bytes()), 0..rows.len(), i)?;
             Ok((rows, bits.log_probs(self.dim())))
         }))
     }

@@ -19,7 +19,7 @@ pub(super) fn for_samples(flow: &Flow, tolerances: (f64, f64)) -> Flow {
     drawable(flow, tolerances).rows_per_tile(SAMPLE_TILE)
 }
 
-/// Classes as a column `[n, 1]` for [`Cnf::condition_on`](crate::cnf::Cnf::condition_on).
+/// Classes as a column `[n, 1]` for [`Cnf::condition_on_classes`](crate::cnf::Cnf::condition_on_classes).
 pub(super) fn column(flow: &Flow, classes: impl Iterator<Item = usize>) -> Tensor {
     let classes: Vec<u32> = classes.map(|k| k as u32).collect();
     Tensor::from_vec([classes.len(), 1], classes).cast(flow.dtype())

@@ -120,7 +120,7 @@ fn samples_have_the_frequencies_of_the_levels() {
         let (fitted, key) = (fitted(&set, transform, None), Key::new(draw.bits()));
         let drawn = |n: usize| {
             let parts = fitted.sample_images(n, None, &key).unwrap();
-            parts.flat_map(|part| part.unwrap().to_bytes()).collect::<Vec<u8>>()
+            parts.flat_map(|part| part.unwrap().to_pixel_bytes()).collect::<Vec<u8>>()
         };
         let all = drawn(700);
         let few = 1 + draw.below(600);

@@ -1,7 +1,7 @@
 //! Total probabilities of flows that do not move, over drawn images and windows: products of normal probabilities.
 
 use super::still::still;
-use crate::data::Rule;
+use crate::data::SamplingRule;
 use crate::eval::{ImageFrame, LogDensity, OUTER_MASS, OnPlane, Stopwatch, Units};
 use crate::ode::tests::draw::{Draw, num_cases};
 use crate::time_source::TimeSource;
@@ -47,7 +47,7 @@ impl Case {
             factor: Vec::new(),
             entropy_nats: 0.0,
             density_max: 1.0,
-            rule: Rule::Default,
+            rule: SamplingRule::Default,
             fingerprint: String::new(),
             units,
         };

@@ -1,7 +1,7 @@
 //! Frames of drawn images and windows over drawn points. The reference works in pixels and uses the inverse of a
 //! correlation matrix, so units and factors do not occur in it.
 
-use crate::data::{Points, Rule};
+use crate::data::{Points, SamplingRule};
 use crate::eval::{ImageFrame, PointsFrame, Units};
 use crate::ode::tests::draw::{Draw, num_cases};
 use std::f64::consts::LN_10;
@@ -47,7 +47,7 @@ impl Case {
             },
             entropy_nats: 0.0,
             density_max: 1.0,
-            rule: Rule::Default,
+            rule: SamplingRule::Default,
             fingerprint: String::new(),
             units: is_window.then_some(Units { origin, pixel }),
         };

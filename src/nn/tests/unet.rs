@@ -93,7 +93,7 @@ fn averaged_estimates_of_the_divergence_agree_with_the_exact_one() {
     let net = drawn([4, 4, 1], 12);
     let x = draws([1, 16], 13);
     let log_prob = |divergence: Divergence, rows: usize| {
-        let mut flow = Cnf::with_blocks(vec![net.clone()]);
+        let mut flow = Cnf::from_blocks(vec![net.clone()]);
         flow.settings.divergence = divergence;
         flow.settings.step_control = StepControl::Fixed { steps: 4 };
         flow.log_prob_estimate(&x.broadcast_to([rows, 16]), &Key::new(14)).unwrap().to_vec()

@@ -121,6 +121,6 @@ fn a_callback_ends_the_solve_and_keeps_what_was_computed() {
     let ode = Ode::new(oscillator).save_at(SaveAt::steps());
     let ode = ode.on_step(|t, _y| if t > 1.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
     let solution = ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap();
-    assert_eq!(solution.outcome, Outcome::Terminated { t: solution.t1 });
+    assert_eq!(solution.outcome, Outcome::StoppedByOnStep { t: solution.t1 });
     assert!(solution.t1 > 1.0 && solution.t1 < 4.0 && solution.ts.last() == Some(&solution.t1));
 }

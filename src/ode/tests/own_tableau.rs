@@ -60,18 +60,18 @@ fn a_failing_order_condition_is_named_by_its_tree() {
 
 #[test]
 fn an_estimate_is_the_difference_of_two_solutions() {
-    let own = kutta3().with_error(&[0.0, 1.0, 0.0], 3).unwrap();
+    let own = kutta3().with_embedded(&[0.0, 1.0, 0.0], 3).unwrap();
     let near =
         |ours: &[f64], expected: [f64; 3]| ours.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-16);
     assert!(near(own.view().b_err.unwrap(), [1.0 / 6.0, -1.0 / 3.0, 1.0 / 6.0]));
     assert_eq!((own.view().error_order, own.view().b_err_low), (3, None));
     assert_eq!(kutta3().view().b_err, None);
-    let claimed = kutta3().with_error(&[0.0, 1.0, 0.0], 4);
+    let claimed = kutta3().with_embedded(&[0.0, 1.0, 0.0], 4);
     assert!(matches!(claimed, Err(ConfigError::TableauOrder { nodes: 3, weights: "b - b_embedded", .. })));
-    assert!(message(kutta3().with_error(&KUTTA3.1, 3)).contains("must differ from b"));
-    assert!(message(kutta3().with_error(&[1.0, 0.0, 0.0], 0)).contains("error_order=0"));
-    assert!(message(kutta3().with_error(&[1.0, 0.0], 2)).contains("b_embedded: expected 3, found 2"));
-    assert!(message(kutta3().with_error(&[0.9, 0.0, 0.0], 2)).contains(": the order 1 condition"));
+    assert!(message(kutta3().with_embedded(&KUTTA3.1, 3)).contains("must differ from b"));
+    assert!(message(kutta3().with_embedded(&[1.0, 0.0, 0.0], 0)).contains("error_order=0"));
+    assert!(message(kutta3().with_embedded(&[1.0, 0.0], 2)).contains("b_embedded: expected 3, found 2"));
+    assert!(message(kutta3().with_embedded(&[0.9, 0.0, 0.0], 2)).contains(": the order 1 condition"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn all_callbacks_after_a_step_are_called_and_each_can_end_the_solve() {
         }
         let solution = ode.solve(0.0, 1.0, 1.0).unwrap();
         assert_eq!((0..3).map(count).collect::<Vec<_>>(), [4; 3]);
-        assert!(matches!(solution.outcome, Outcome::Terminated { t } if (t - 0.4).abs() < 1e-12));
+        assert!(matches!(solution.outcome, Outcome::StoppedByOnStep { t } if (t - 0.4).abs() < 1e-12));
     }
 }
 

@@ -45,7 +45,7 @@ fn optimizers() -> [Optimizer; 6] {
         Sgd::new(0.1).momentum(0.9).into(),
         chain((clip_by_global_norm(0.5), Adam::new(3e-3))),
         chain((Sgd::new(0.1), reduce_on_plateau(0.5, 1))),
-        multi_steps(2, Adam::new(1e-2)),
+        accumulate_gradients(2, Adam::new(1e-2)),
     ]
 }
 

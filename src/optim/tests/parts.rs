@@ -99,7 +99,7 @@ fn leaves_that_are_masked_out_pass() {
 #[test]
 fn accumulated_gradients_are_those_of_one_batch() {
     let inner = chain((clip_by_global_norm(2.0), AdamW::new(Schedule::linear(0.1, 0.0, 10))));
-    let optimizer = multi_steps(4, inner.clone());
+    let optimizer = accumulate_gradients(4, inner.clone());
     let step = jit(|x: Tensor, g: Tensor, state: OptState| optimizer.update(&x, g, state)).max_traces(1);
     let (mut x, mut state) = (start(), optimizer.init(&start()));
     let (mut y, mut of_mean) = (start(), inner.init(&start()));
@@ -192,7 +192,7 @@ fn a_negative_loss_that_rises_a_little_is_no_new_best() {
 
 #[test]
 fn a_plateau_behind_accumulation_sees_mean_losses() {
-    let optimizer = multi_steps(2, chain((Sgd::new(1.0), reduce_on_plateau(0.5, 1))));
+    let optimizer = accumulate_gradients(2, chain((Sgd::new(1.0), reduce_on_plateau(0.5, 1))));
     // The means are 2, 1, 1: the third is not a new best.
     assert_eq!(scales(&optimizer, &[3.0, 1.0, 0.0, 2.0, 1.0, 1.0]), [0.0, 1.0, 0.0, 1.0, 0.0, 0.5]);
 }
@@ -243,7 +243,7 @@ fn a_hyper_parameter_of_several_numbers_is_refused_by_name() {
 fn states_and_updates_of_f32_weights_are_f32() {
     for name in ["sgd_nesterov", "rmsprop", "adagrad", "adamw", "adabelief", "nadam", "radam", "lamb", "lion"]
     {
-        let optimizer = apply_if_finite(multi_steps(2, optimizer(name)));
+        let optimizer = apply_if_finite(accumulate_gradients(2, optimizer(name)));
         let x = start().cast(DType::F32);
         let (x, state) = update(&optimizer, &x, 0.5, optimizer.init(&x));
         let (x, state) = update(&optimizer, &x, 0.5, state);

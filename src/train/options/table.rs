@@ -6,8 +6,8 @@
 //! of the help. A test of the command line compares `docs/reference/cli.md` with them.
 
 use super::{
-    DivergenceKind, ModelKind, ObjectiveKind, OptimizerKind, PixelTransformKind, PlotsKind, Preset,
-    StartKind, TargetKind, TimesKind, in_range, in_short,
+    DivergenceKind, InitialFlowKind, ModelKind, ObjectiveKind, OptimizerKind, PixelTransformKind, PlotsKind,
+    Preset, TargetKind, TimesKind, in_range, in_short,
 };
 use crate::error::Error;
 use crate::train::{TrainConfig, Trainer};
@@ -251,7 +251,7 @@ options! {
             needs: Images, resume: PartOfPreset, value: Some(|config| config.field().into());
         /// For tables: density from which the flow starts, mixture (normal densities fitted to the training rows) or
         /// normal
-        start: StartKind, names <NAME> default "mixture for at most 64 columns and a single block",
+        start: InitialFlowKind, names <NAME> default "mixture for at most 64 columns and a single block",
             needs: Start, resume: Config, value: Some(|config| config.start.name().into());
         /// Width of the hidden layers; for unet, channels of the finest level
         width: usize, whole <N> (1..=4096)

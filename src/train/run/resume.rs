@@ -5,7 +5,7 @@
 //! session continues the run.
 
 use super::{RunInfo, Trainer};
-use crate::data::{Points, Rule};
+use crate::data::{Points, SamplingRule};
 use crate::error::{Error, Result};
 use crate::eval::Frames;
 use crate::io::run::{RunFolder, check_lost, holds_run};
@@ -59,7 +59,7 @@ impl Trainer<'_> {
         let header = checkpoint.header.clone();
         let folder = self.folder.clone().expect("invariant: a checkpoint lies in a folder");
         // The image is read with the run's own rule.
-        let rule = |frames: &Frames| frames.image.as_ref().map_or(Rule::Default, |image| image.rule);
+        let rule = |frames: &Frames| frames.image.as_ref().map_or(SamplingRule::Default, |image| image.rule);
         if rule(&prepared.frames) != rule(&header.frames) {
             let rule = rule(&header.frames);
             self.data = self.data.clone().with_rule(rule)?;

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::eval::Score;
 use crate::train::best::{self, Criterion, Measured};
 use crate::train::run::RunInfo;
-use crate::train::{Objective, StartKind, TrainingData};
+use crate::train::{InitialFlowKind, Objective, TrainingData};
 
 /// Under a time limit, a check for the best weights waits until this many times its duration has passed, so that checks
 /// take at most a fifth of the time.
@@ -68,7 +68,7 @@ impl Session<'_> {
     /// be better. A run that was killed after this check and resumed from update 0 has its result already.
     pub(super) fn check_start(&mut self, phase: usize) -> Result<()> {
         let is_unknown = self.judging.best.as_ref().is_some_and(|best| best.measured.is_none());
-        if self.update > 0 || !is_unknown || self.header.config.start == StartKind::Normal {
+        if self.update > 0 || !is_unknown || self.header.config.start == InitialFlowKind::Normal {
             return Ok(());
         }
         let score = self.check(phase)?;

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_order_of_what_is_set_does_not_matter() {
     let settled = |trainer: Trainer| trainer.plan().unwrap().iter().map(|phase| phase.updates).sum::<u64>();
-    let new = || Trainer::with_flow(flow(0), image());
+    let new = || Trainer::from_flow(flow(0), image());
     assert_eq!(settled(new().updates(7).config(small())), 7);
     assert_eq!(settled(new().config(small()).updates(7)), 7);
     let batch = TrainOptions { batch: Some(8), ..TrainOptions::default() };
@@ -35,7 +35,7 @@ fn setters_fill_the_options() {
 #[test]
 fn what_a_given_flow_or_config_decides_is_refused_as_an_option() {
     let message = |trainer: Trainer| trainer.plan().map(|_| ()).unwrap_err().to_string();
-    let given = |options: TrainOptions| message(Trainer::with_flow(flow(0), image()).options(&options));
+    let given = |options: TrainOptions| message(Trainer::from_flow(flow(0), image()).options(&options));
     let width = given(TrainOptions { width: Some(9), ..TrainOptions::default() });
     assert!(width.contains("`width`=9") && width.contains("the given flow"), "{width}");
     let rtol = given(TrainOptions { rtol: Some(1e-3), ..TrainOptions::default() });
@@ -49,7 +49,7 @@ fn what_a_given_flow_or_config_decides_is_refused_as_an_option() {
     let both = message(Trainer::new(image()).updates(3).time_limit(9.0));
     assert!(both.contains("`updates`") && both.contains("`time_limit`"), "{both}");
     let line = Points::from_rows([[0.0], [1.0], [3.0]]).unwrap();
-    let dims = message(Trainer::with_flow(flow(0), line));
+    let dims = message(Trainer::from_flow(flow(0), line));
     assert!(dims.contains("the flow has 2 dimensions, but the points of given have 1"), "{dims}");
 }
 

@@ -44,6 +44,6 @@ fn a_table_and_its_lower_triangular_map_are_learned_alike() {
     let flow = Cnf::new(ConcatSquash::new(3, [4], &Key::new(0)));
     let points = Points::from_rows([[0.0, 1.0, 2.0], [1.0, 3.0, 2.5], [2.0, 0.0, 7.0]].repeat(20)).unwrap();
     let given =
-        Trainer::with_flow(flow, points).options(&TrainOptions { width: None, depth: None, ..options });
+        Trainer::from_flow(flow, points).options(&TrainOptions { width: None, depth: None, ..options });
     assert!(given.run().unwrap().header.frames.points.as_ref().unwrap().factor.is_empty());
 }

@@ -106,11 +106,11 @@ fn images_are_learned_resumed_sampled_and_measured() {
     let opened = TrainedFlow::open(place.path("whole")).unwrap();
     let draw = |learned: &TrainedFlow| -> Vec<u8> {
         let key = Key::new(5);
-        learned.sample(300, &key).unwrap().to_bytes()
+        learned.sample(300, &key).unwrap().to_pixel_bytes()
     };
     let samples = draw(&opened);
     assert_eq!((samples.len(), samples == draw(&learned)), (300 * 24, true));
-    assert_eq!(opened.sample(10, &Key::new(5)).unwrap().to_bytes(), samples[..240]);
+    assert_eq!(opened.sample(10, &Key::new(5)).unwrap().to_pixel_bytes(), samples[..240]);
 
     let images = place.set(300, false);
     let scored = |draws| opened.clone().noise_draws(draws).image_scores(&images, |_| {}).unwrap();
@@ -136,7 +136,7 @@ fn images_are_learned_resumed_sampled_and_measured() {
         refused(Rows::from_flat(vec![0.0; 23], 23)).contains("23 columns, but the training points have 24")
     );
     let (drawn, of_drawn) = opened.sample_with_log_prob(300, &Key::new(5)).unwrap();
-    assert_eq!((drawn.to_bytes(), of_drawn), (samples, opened.log_prob(&drawn).unwrap()));
+    assert_eq!((drawn.to_pixel_bytes(), of_drawn), (samples, opened.log_prob(&drawn).unwrap()));
     assert!((drawn.columns()[23] == "pixel23") && opened.inpaint(&[0.0; 24], 1, &Key::new(0)).is_err());
     let once = scored(1).bits_per_dim;
     let ratio = once.noise_stderr.unwrap() / found.noise_stderr.unwrap();
@@ -197,7 +197,7 @@ fn images_of_a_class_are_drawn_where_classes_were_learned() {
     };
     let key = Key::new(2);
     for (class, least) in [(0, 0.8), (1, 0.8)] {
-        let images = learned.clone().class(class).sample(100, &key).unwrap().to_bytes();
+        let images = learned.clone().class(class).sample(100, &key).unwrap().to_pixel_bytes();
         let right = images.chunks(24).filter(|image| stands(image) == (class == 0)).count();
         assert!(right as f64 >= 100.0 * least, "class {class}: {right} of 100");
     }

@@ -38,7 +38,7 @@ fn small() -> TrainConfig {
 
 #[test]
 fn draws_follow_the_density_of_the_image() {
-    for data in [image(), image().with_rule(crate::data::Rule::Uniform { below: 254 }).unwrap()] {
+    for data in [image(), image().with_rule(crate::data::SamplingRule::Uniform { below: 254 }).unwrap()] {
         let batch = Tables::new(&data).draw(40_000, &Key::new(5));
         let (points, weight) = (batch.points.to_vec(), batch.weight.to_vec());
         let total: f64 = weight.iter().sum();
@@ -63,7 +63,7 @@ fn draws_follow_the_density_of_the_image() {
 fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
     let folder = crate::io::scratch();
     let mut seen = Vec::new();
-    let run = |folder: &std::path::Path| Trainer::with_flow(flow(0), image()).config(small()).run_dir(folder);
+    let run = |folder: &std::path::Path| Trainer::from_flow(flow(0), image()).config(small()).run_dir(folder);
     let learned = run(folder.path()).on_update(|p| seen.push(p.update)).run().unwrap();
     assert_eq!(seen, (1..=30).collect::<Vec<_>>());
     let report = learned.report.as_ref().unwrap();
@@ -129,8 +129,8 @@ fn a_flow_of_unlike_blocks_and_rows_with_steps_of_their_own_opens_as_it_was_save
         Mlp::new([3, 6, 2], Activation::Tanh, &key).into(),
         ConcatSquash::new(2, [5, 4], &key).into(),
     ];
-    let flow = Cnf::with_blocks(blocks).fixed_steps(2).per_row(true);
-    let learned = Trainer::with_flow(flow, image()).config(small()).run_dir(folder.path()).run().unwrap();
+    let flow = Cnf::from_blocks(blocks).fixed_steps(2).per_row(true);
+    let learned = Trainer::from_flow(flow, image()).config(small()).run_dir(folder.path()).run().unwrap();
     let opened = Cnf::<AnyVelocityField>::open(folder.path()).unwrap();
     let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
     assert_eq!(leaves(&opened), leaves(learned.cnf()));
@@ -145,7 +145,7 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
     config.phases.remove(0);
     let folder = crate::io::scratch();
     let run =
-        |config: TrainConfig| Trainer::with_flow(flow.clone(), image()).config(config).run_dir(folder.path());
+        |config: TrainConfig| Trainer::from_flow(flow.clone(), image()).config(config).run_dir(folder.path());
     let failed = run(config).run().unwrap_err();
     let outcome = match &failed {
         Error::Train(TrainError::Diverged { outcome, update: 1, .. }) => outcome,
@@ -160,7 +160,7 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
     assert_eq!(TrainedFlow::open(folder.path()).unwrap().num_updates, 0);
 
     let other = crate::io::scratch();
-    let failed = Trainer::with_flow(flow.clone(), image()).config(small()).run_dir(other.path()).run();
+    let failed = Trainer::from_flow(flow.clone(), image()).config(small()).run_dir(other.path()).run();
     let message = failed.unwrap_err().to_string();
     assert!(message.contains("the loss is NaN at update 1 (flow_matching)"), "{message}");
 }
@@ -261,7 +261,8 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         let message = run(other, &TrainOptions::default()).unwrap_err().to_string();
         assert!(message.contains("begun with rings") && message.contains("other data"), "{message}");
     }
-    let given = TrainOptions { preset: Some(Preset::Given("mine".into())), ..TrainOptions::default() };
+    let given =
+        TrainOptions { preset: Some(Preset::Given { name: "mine".into() }), ..TrainOptions::default() };
     let refused = Trainer::new(ToyDensity::Rings).options(&given).run().map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("`preset`=mine"), "{refused}");
 }
@@ -335,7 +336,7 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
 fn a_checkpoint_of_an_image_says_nothing_of_points() {
     let folder = crate::io::scratch();
     let config = TrainConfig { phases: small().phases[..1].to_vec(), ..small() }.with_updates(1);
-    let learned = Trainer::with_flow(flow(0), image()).config(config).run_dir(folder.path()).run().unwrap();
+    let learned = Trainer::from_flow(flow(0), image()).config(config).run_dir(folder.path()).run().unwrap();
     let header = serde_json::to_value(&learned.header).unwrap();
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&header), ["image", "options", "parts", "recipe", "run"]);
@@ -353,7 +354,7 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
         updates: Some(20),
         batch: Some(16),
         width: Some(4),
-        start: Some(StartKind::Normal),
+        start: Some(InitialFlowKind::Normal),
         ..TrainOptions::default()
     };
     let run = |name: &str, validation: f64, test: f64| {
@@ -392,7 +393,7 @@ fn a_flow_that_overfits_early_is_named_and_progress_has_the_validation_nll() {
         depth: Some(1),
         batch: Some(64),
         lr: Some(1e-2),
-        start: Some(StartKind::Normal),
+        start: Some(InitialFlowKind::Normal),
         ..TrainOptions::default()
     };
     let run = |patience| {

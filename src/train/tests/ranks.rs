@@ -178,7 +178,7 @@ fn ranks_that_have_no_shard_are_refused_with_the_number_to_ask_for() {
 fn a_flow_of_other_precision_has_one_shard() {
     let double = super::flow(0).map_leaves(|leaf| leaf.cast(DType::F64));
     let run =
-        |shards| Trainer::with_flow(double.clone(), image()).config(super::small()).updates(2).shards(shards);
+        |shards| Trainer::from_flow(double.clone(), image()).config(super::small()).updates(2).shards(shards);
     let refused = run(2).run().unwrap_err().to_string();
     assert!(refused.contains("`shards`=2: must be 1 for a flow whose weights are not f32"), "{refused}");
     assert!(run(1).run().is_ok());
@@ -291,7 +291,7 @@ fn a_silent_rank_is_named_and_what_there_is_is_saved() {
         };
         let trainer =
             Trainer::new(data.clone()).options(&options(None, 6)).run_dir(place.path()).stop_when(stop);
-        let ended = trainer.world(world).silent_after(Duration::from_millis(300)).run().map(|_| ());
+        let ended = trainer.world(world).rank_timeout(Duration::from_millis(300)).run().map(|_| ());
         gave_up.store(world.is_root(), Ordering::SeqCst);
         ended
     });

@@ -46,7 +46,7 @@ fn a_table_of_two_normals_starts_from_both() {
     let folder = scratch();
     let learned = run(folder.path(), &options(1e-3)).unwrap();
     let config = &learned.header.config;
-    assert_eq!((config.start, config.start_normals()), (StartKind::Mixture, Some(2)));
+    assert_eq!((config.start, config.start_normals()), (InitialFlowKind::Mixture, Some(2)));
     let report = learned.report.as_ref().unwrap();
     assert_eq!(report.start_normals, Some(2));
     assert!(
@@ -136,7 +136,7 @@ fn tables_with_fewer_than_two_rows_per_parameter_start_from_a_normal_density() {
             };
             let expected = Some(usize::from(train >= enough));
             assert_eq!(run(None), expected, "{columns} columns, {train} rows");
-            assert_eq!(run(Some(StartKind::Mixture)), Some(1), "{columns} columns, {train} rows");
+            assert_eq!(run(Some(InitialFlowKind::Mixture)), Some(1), "{columns} columns, {train} rows");
         }
     }
 }
@@ -146,10 +146,10 @@ fn what_cannot_start_from_a_mixture_says_so_or_starts_as_before() {
     let settled = |data: TrainingData, options: &TrainOptions| Trainer::new(data).options(options).settle();
     let start = |options: &TrainOptions| settled(table(50).into(), options).unwrap().1.start;
     let with = |start, blocks| TrainOptions { start, blocks, ..TrainOptions::default() };
-    let (normal, mixture) = (Some(StartKind::Normal), Some(StartKind::Mixture));
-    assert_eq!(start(&with(None, None)), StartKind::Mixture);
-    assert_eq!(start(&with(normal, None)), StartKind::Normal);
-    assert_eq!(start(&with(None, Some(2))), StartKind::Normal);
+    let (normal, mixture) = (Some(InitialFlowKind::Normal), Some(InitialFlowKind::Mixture));
+    assert_eq!(start(&with(None, None)), InitialFlowKind::Mixture);
+    assert_eq!(start(&with(normal, None)), InitialFlowKind::Normal);
+    assert_eq!(start(&with(None, Some(2))), InitialFlowKind::Normal);
     let refused =
         |data: TrainingData, options: &TrainOptions| settled(data, options).unwrap_err().to_string();
     let blocks = refused(table(50).into(), &with(mixture, Some(2)));
@@ -158,11 +158,11 @@ fn what_cannot_start_from_a_mixture_says_so_or_starts_as_before() {
     assert!(toy.contains("`start`=mixture") && toy.contains("it needs a table"), "{toy}");
     let wide: Vec<Vec<f64>> = Key::new(1).normal([20, 65]).to_vec().chunks(65).map(<[f64]>::to_vec).collect();
     let wide = Points::from_rows(wide).unwrap();
-    assert_eq!(settled(wide.clone().into(), &with(None, None)).unwrap().1.start, StartKind::Normal);
+    assert_eq!(settled(wide.clone().into(), &with(None, None)).unwrap().1.start, InitialFlowKind::Normal);
     let message = refused(wide.into(), &with(mixture, None));
     assert!(message.contains("at most 64 columns"), "{message}");
     // A given flow has its own start.
-    let given = Trainer::with_flow(flow(0), image()).options(&with(mixture, None)).settle().unwrap_err();
+    let given = Trainer::from_flow(flow(0), image()).options(&with(mixture, None)).settle().unwrap_err();
     assert!(given.to_string().contains("`start`"), "{given}");
 }
 
@@ -182,13 +182,13 @@ fn a_run_from_before_the_option_is_resumed_as_it_began() {
     assert!(!text.contains("start") && !text.contains("normals"), "{text}");
     let learned = run(&old, &options).unwrap();
     assert_eq!(learned.report.unwrap().start_normals, None);
-    let mixture = TrainOptions { start: Some(StartKind::Mixture), ..options.clone() };
+    let mixture = TrainOptions { start: Some(InitialFlowKind::Mixture), ..options.clone() };
     let other = run(&old, &mixture).map(|_| ()).unwrap_err().to_string();
     assert!(other.contains("`start`=normal, not `start`=mixture"), "{other}");
     // And one that starts from a mixture is not resumed without.
     let new = place.path().join("new");
     run(&new, &options).unwrap();
-    let normal = TrainOptions { start: Some(StartKind::Normal), ..options.clone() };
+    let normal = TrainOptions { start: Some(InitialFlowKind::Normal), ..options.clone() };
     let other = run(&new, &normal).map(|_| ()).unwrap_err().to_string();
     assert!(other.contains("`start`=mixture, not `start`=normal"), "{other}");
     let same = TrainOptions { preset: Some(Preset::Points), ..mixture };
@@ -202,7 +202,7 @@ fn a_run_with_noise_on_rounded_columns_starts_from_a_mixture() {
     let learned = Trainer::new(Points::from_rows(rounded).unwrap()).options(&options).run().unwrap();
     let report = learned.report.as_ref().unwrap();
     assert!(
-        report.start_normals.is_some_and(|count| count >= 2) && report.dequantized.len() == 1,
+        report.start_normals.is_some_and(|count| count >= 2) && report.dequantized_columns.len() == 1,
         "{report}"
     );
 }

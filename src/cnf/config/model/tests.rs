@@ -94,7 +94,7 @@ fn blocks_that_are_not_alike_are_rebuilt_each_by_its_own_kind() {
         Mlp::new([dim + 1, 4, 3, dim], Activation::Silu, &key).into(),
         ConcatSquash::new(dim, [7, 6], &key).into(),
     ];
-    let flow = Cnf::with_blocks(blocks);
+    let flow = Cnf::from_blocks(blocks);
     let config = ModelConfig::of(&flow);
     let stored = serde_json::to_string(&config).unwrap();
     let again: ModelConfig = serde_json::from_str(&stored).unwrap();
@@ -106,7 +106,7 @@ fn blocks_that_are_not_alike_are_rebuilt_each_by_its_own_kind() {
     assert_eq!(shapes(&built), shapes(&flow));
     assert_eq!(ModelConfig::of(&built), config);
     // Equal blocks are described once, as in older headers.
-    let alike = Cnf::with_blocks(vec![flow.blocks[0].clone(); 2]);
+    let alike = Cnf::from_blocks(vec![flow.blocks[0].clone(); 2]);
     let stored = serde_json::to_string(&ModelConfig::of(&alike)).unwrap();
     assert!(!stored.contains("unlike") && !stored.contains("per_row"), "{stored}");
 }
