@@ -4,7 +4,7 @@ use super::bar::Count;
 use super::error::{CliError, Result};
 use super::file_kind::FileKind;
 use super::given::place;
-use super::input::{self, Delimiter, delimiter};
+use super::input::{self, Cells, Delimiter, delimiter};
 use super::log_prob::Points;
 use super::run_folder;
 use super::say::done;
@@ -42,6 +42,15 @@ pub struct Args {
     /// Separator of the columns of --data: a character, tab or space [default: guessed]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<Delimiter>,
+    /// Decimal mark of the numbers of --data: . or , [default: found]
+    #[arg(long, value_name = "CHAR", value_parser = input::decimal)]
+    decimal: Option<char>,
+    /// Leave out rows of --data with a missing cell (empty, NA, NaN, null, ?) in a column of the run
+    #[arg(long)]
+    drop_missing: bool,
+    /// Class, by its name, of the samples; required for a run that was trained with --labels, an error for others
+    #[arg(long, value_name = "CLASS", allow_hyphen_values = true)]
+    label: Option<String>,
     /// Number of samples from which the densities are counted
     #[arg(short = 'n', long, value_name = "N", default_value_t = 40_000, allow_negative_numbers = true)]
     count: usize,
@@ -71,7 +80,7 @@ pub fn run(args: &Args) -> Result<()> {
     args.out.as_deref().map_or(Ok(()), check_output)?;
     let folder = run_folder::folder(&args.run, args.out.as_deref())?;
     let path = args.out.clone().unwrap_or_else(|| folder.join("pairs.png"));
-    let learned = TrainedFlow::open(&folder)?;
+    let mut learned = TrainedFlow::open(&folder)?;
     if learned.header.frames.points.is_none() {
         let (data, other) = match learned.header.frames.images {
             Some(_) => ("a set of images", "sample"),
@@ -84,7 +93,13 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let (all, d) = (learned.columns(), learned.dim());
     let columns = chosen(args.columns.as_deref(), &all)?;
-    let options = input::options(None, args.delimiter)?;
+    input::check_chosen(&learned, args.label.is_some(), "choose one with --label")?;
+    if let Some(label) = &args.label {
+        let class = input::class(&learned, label)?;
+        learned = learned.class(class);
+    }
+    let cells = Cells { delimiter: args.delimiter, decimal: args.decimal, drop_missing: args.drop_missing };
+    let options = input::options(None, cells)?;
     let data = args.data.as_ref().map(|path| Points::read(path, d, &options, &all)).transpose()?;
     let data = data.map_or_else(Vec::new, |points| picked(points.rows.values(), d, &columns));
     let mut count = Count::new(args.count, "samples");

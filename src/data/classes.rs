@@ -73,12 +73,12 @@ mod tests {
     use super::*;
     use crate::ode::tests::draw::Draw;
 
-    /// 2 to 200 rows of 1 to 100 classes, named by words, whole numbers or decimals.
+    /// 2 to 200 rows of 1, 2, 5, 40 or 100 classes, named by words, whole numbers or decimals.
     #[test]
     fn classes_are_numbered_by_their_names_and_found_again() {
         let (mut draw, mut found) = (Draw(8), [0; 3]);
         for _ in 0..300 {
-            let (n, most) = (2 + draw.below(199), 1 + draw.below(100));
+            let (n, most) = (2 + draw.below(199), draw.one(&[1, 2, 5, 40, 100]));
             let kind = draw.below(3);
             let name = |k: usize| match kind {
                 0 => format!("class {k}"),

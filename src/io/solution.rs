@@ -157,7 +157,7 @@ mod tests {
         let message = end.save(at("a.txt")).unwrap_err().to_string();
         assert!(
             message.ends_with(
-                "a.txt has no known file type; its name must end in .csv or .npy (for points also .tsv)"
+                "a.txt has no known file type; its name must end in .csv or .npy (points are also read from .tsv, .txt, .dat and .csv.gz)"
             ),
             "{message}"
         );

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Rows of two normals on a line, 6 standard deviations apart, each with its class: two thirds are `low`.
 fn table(n: usize, seed: u32) -> Points {
-    let is_high = |i: usize| i % 3 == 0;
+    let is_high = |i: usize| i.is_multiple_of(3);
     let row = |(i, z): (usize, f64)| [z + if is_high(i) { 6.0 } else { 0.0 }];
     let rows: Vec<[f64; 1]> =
         Key::new(u64::from(seed)).normal([n]).to_vec().into_iter().enumerate().map(row).collect();
