@@ -56,7 +56,7 @@ fn counted(key: &Key) -> flowline::Result<Counts> {
     let ts = Tensor::linspace(T1 / 50.0, T1, 50);
     let noise = key.normal([50, 2]) * NOISE;
     let counted = populations(&Tensor::from(P), &ts)? + noise.cast(F64);
-    Ok(Counts { counted, ts })
+    Ok(Counts { ts, counted })
 }
 
 /// The results of the fit.
