@@ -359,9 +359,8 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
     };
     let run = |name: &str, validation: f64, test: f64| {
         let given = Given { validation: Some(points(30, validation)), test: Some(points(40, test)) };
-        let density = Trainer::new(TrainingData::Points(points(100, 0.0), given)).options(&options);
-        let folder = place.path().join(name);
-        let report = density.run_dir(&folder).run().unwrap().report.unwrap();
+        let (density, folder) = (TrainingData::Points(points(100, 0.0), given), place.path().join(name));
+        let report = Trainer::new(density).options(&options).run_dir(&folder).run().unwrap().report.unwrap();
         let bytes = ["model.safetensors", "best.safetensors"].map(|f| std::fs::read(folder.join(f)).unwrap());
         (report, bytes)
     };
