@@ -70,6 +70,9 @@ pub fn class(learned: &TrainedFlow, label: &str) -> Result<usize> {
             "--label={label}: this run has no such class; its classes are {}",
             listed(names, "classes")
         ))),
+        None if learned.header.frames.images.is_none() => Err(CliError::Usage(format!(
+            "--label={label}: this run was trained without classes; leave --label out"
+        ))),
         None => label.parse().map_err(|_| {
             CliError::Usage(format!("--label={label}: give the number of a class, a whole number from 0"))
         }),

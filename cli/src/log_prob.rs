@@ -167,7 +167,10 @@ fn labels_of(args: &Args, learned: &TrainedFlow) -> Result<Option<PathBuf>> {
     let column =
         args.labels.clone().or_else(of_run).filter(|_| has_classes && args.label.is_none() && is_table);
     let is_chosen = column.is_some() || args.label.is_some();
-    let remedy = "choose the column of their labels with --labels, or one class of all rows with --label";
+    let remedy = match is_table {
+        true => "choose the column of their labels with --labels, or one class of all rows with --label",
+        false => "DATA is not a table, so choose one class of all rows with --label",
+    };
     input::check_chosen(learned, is_chosen, remedy)?;
     Ok(column)
 }
@@ -325,7 +328,10 @@ impl Points {
             let found = csv.columns.len();
             if csv.has_heading && csv.lines.is_empty() {
                 let heading = listed(&csv.columns, "columns");
-                let reason = format!("\"{heading}\" is read as a heading, and no row follows");
+                let reason = match csv.num_dropped {
+                    0 => format!("\"{heading}\" is read as a heading, and no row follows"),
+                    all => format!("all {all} rows have missing cells in a column of the run"),
+                };
                 return Err(IoError::Csv { path, line: 1, reason, remedy: None }.into());
             }
             if let Some(&line) = csv.lines.first().filter(|_| found != dim) {
@@ -338,7 +344,10 @@ impl Points {
                 }
                 let (noun, remedy) = (
                     if found == 1 { "column" } else { "columns" },
-                    if found > dim { "; choose with --columns" } else { "; give a table with these columns" },
+                    match found > dim || options.has_columns() {
+                        true => "; choose with --columns",
+                        false => "; give a table with these columns",
+                    },
                 );
                 let wanted = listed(columns, "columns");
                 let reason = format!("{found} {noun} of numbers instead of {dim} ({wanted}){remedy}");

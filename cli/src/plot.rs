@@ -11,10 +11,11 @@ use super::say::done;
 use super::table::grouped;
 use super::threads::Threads;
 use flowline::__internal::{check_output, listed, shortened};
+use flowline::data::Rows;
 use flowline::plot::pair_plot;
 use flowline::tensor::Key;
 use flowline::train::{TrainError, TrainedFlow};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of samples, which are in memory together.
 const MOST: usize = 10_000_000;
@@ -36,7 +37,7 @@ pub struct Args {
     #[arg(long, value_name = "A,B")]
     columns: Option<String>,
     /// Table (.csv, .tsv, .npy, - for standard input) with the columns of the run, which is drawn beside the
-    /// model [default: none]
+    /// model; of a run with classes, the rows of the class [default: none]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// Separator of the columns of --data: a character, tab or space [default: guessed]
@@ -99,9 +100,17 @@ pub fn run(args: &Args) -> Result<()> {
         learned = learned.class(class);
     }
     let cells = Cells { delimiter: args.delimiter, decimal: args.decimal, drop_missing: args.drop_missing };
-    let options = input::options(None, cells)?;
+    if let Some((option, value)) = input::of_tables(None, cells)
+        && !args.data.as_deref().is_some_and(input::is_table)
+    {
+        let reason = "it is for a table in `data`";
+        return Err(TrainError::Useless { option, value, reason }.into());
+    }
+    let column = learned.header.frames.points.as_ref().and_then(|frame| frame.label_column.as_deref());
+    let options = input::with_labels(input::options(None, cells)?, column.map(Path::new));
     let data = args.data.as_ref().map(|path| Points::read(path, d, &options, &all)).transpose()?;
-    let data = data.map_or_else(Vec::new, |points| picked(points.rows.values(), d, &columns));
+    let data = data
+        .map_or_else(Vec::new, |points| picked(&of_label(&points.rows, args.label.as_deref()), d, &columns));
     let mut count = Count::new(args.count, "samples");
     let mut samples = Vec::with_capacity(args.count * columns.len());
     for part in learned.sample_parts(args.count, &Key::new(args.seed))? {
@@ -123,6 +132,12 @@ pub fn run(args: &Args) -> Result<()> {
         })
     });
     Ok(())
+}
+
+/// The values of the rows of a class; of all rows without labels.
+fn of_label(rows: &Rows, label: Option<&str>) -> Vec<f64> {
+    let is_chosen = |i: &usize| rows.labels().is_empty() || label == Some(&*rows.labels()[*i]);
+    (0..rows.len()).filter(is_chosen).flat_map(|i| rows[i].to_vec()).collect()
 }
 
 /// The indices of the columns in `--columns`, or of the first ones.

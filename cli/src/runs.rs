@@ -138,7 +138,7 @@ impl Run {
         let (about, error) = match opened {
             None => (None, None),
             Some(Ok(learned)) => (Some(About::of(&learned, folder)), None),
-            Some(Err(e)) => (None, Some(e.to_string())),
+            Some(Err(e)) => (None, Some(flags(&e.to_string()))),
         };
         let state = match (holder, &about) {
             (Some(process), _) => State::Running(process),

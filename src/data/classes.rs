@@ -20,20 +20,33 @@ impl Classes {
     /// The classes with these labels, one per row.
     ///
     /// # Errors
-    /// [`DataError::ClassCount`] for one class, more than 65,535, or more than half as many as rows.
+    /// [`DataError::ClassCount`] for more than 65,535.
     pub fn of(name: &str, column: String, labels: &[String]) -> Result<Classes, DataError> {
         let mut names: Vec<String> = labels.to_vec();
         let number = |name: &String| name.parse().unwrap_or(f64::INFINITY);
         names.sort_by(|a, b| number(a).total_cmp(&number(b)).then_with(|| a.cmp(b)));
         names.dedup();
         let (found, rows) = (names.len(), labels.len());
-        if found < 2 || 2 * found > rows || found > MOST {
-            let by = if column.is_empty() { String::new() } else { format!(", column {column}") };
-            return Err(DataError::ClassCount { name: format!("{name}{by}"), found, rows });
-        }
         let mut classes = Classes { column, names, of_rows: Vec::new() };
+        if found > MOST {
+            return Err(classes.refused(name, rows));
+        }
         classes.of_rows = classes.numbers(labels).expect("invariant: each label is a name");
         Ok(classes)
+    }
+
+    /// Checks that a density per class can be learned.
+    ///
+    /// # Errors
+    /// [`DataError::ClassCount`] for one class, or more than half as many as rows.
+    pub fn check(&self, name: &str) -> Result<(), DataError> {
+        let (found, rows) = (self.names.len(), self.of_rows.len());
+        if found < 2 || 2 * found > rows { Err(self.refused(name, rows)) } else { Ok(()) }
+    }
+
+    fn refused(&self, name: &str, rows: usize) -> DataError {
+        let by = if self.column.is_empty() { String::new() } else { format!(", column {}", self.column) };
+        DataError::ClassCount { name: format!("{name}{by}"), found: self.names.len(), rows }
     }
 
     /// The number of each label's class.
@@ -87,8 +100,9 @@ mod tests {
             };
             let labels: Vec<String> = (0..n).map(|_| name(draw.below(most))).collect();
             let distinct = labels.iter().collect::<std::collections::BTreeSet<_>>().len();
-            match Classes::of("p.csv", "kind".into(), &labels) {
-                Ok(classes) => {
+            let classes = Classes::of("p.csv", "kind".into(), &labels).unwrap();
+            match classes.check("p.csv") {
+                Ok(()) => {
                     assert!(classes.labels() == labels && classes.names.len() == distinct);
                     let mut reversed = labels.clone();
                     reversed.reverse();

@@ -31,7 +31,7 @@ pub enum DataError {
         wanted: [usize; 3],
     },
     /// The training images have labels, but the validation or test images have none.
-    #[error("the training images have labels but {name} has no labels; give them by `with_labels`")]
+    #[error("the training images have labels but {name} has no labels; give them with `with_labels`")]
     NoLabels {
         /// The images without labels.
         name: String,

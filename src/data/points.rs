@@ -85,8 +85,7 @@ impl Points {
     /// Adds the class of each row, by its name.
     ///
     /// # Errors
-    /// [`DataError::RowLabels`] if there is not one label per row, [`DataError::ClassCount`] for one class, or more than
-    /// half as many as rows.
+    /// [`DataError::RowLabels`] if there is not one label per row, [`DataError::ClassCount`] for more than 65,535 classes.
     ///
     /// # Examples
     /// ```
@@ -106,6 +105,14 @@ impl Points {
         }
         let classes = Some(Classes::of(&self.name, String::new(), &labels)?);
         Ok(Self { classes, ..self })
+    }
+
+    /// Checks that a density per class can be learned.
+    ///
+    /// # Errors
+    /// [`DataError::ClassCount`] for one class, or more than half as many as rows.
+    pub(crate) fn check_classes(&self) -> Result<(), DataError> {
+        self.classes.as_ref().map_or(Ok(()), |classes| classes.check(&self.name))
     }
 
     /// The number of each row's class, from 0, if the points have labels.
@@ -133,7 +140,7 @@ impl Points {
         self.classes.as_ref().map_or_else(Vec::new, Classes::labels)
     }
 
-    /// Points from values in memory.
+    /// Points from values in memory, with the names of the columns and the labels of the rows if they have them.
     ///
     /// # Errors
     /// [`DataError::NoColumns`], [`TooFewPoints`](DataError::TooFewPoints),
@@ -143,8 +150,10 @@ impl Points {
     pub fn from_rows(rows: impl Into<Rows>) -> Result<Self, DataError> {
         let name = "given".to_owned();
         let rows = rows.into().of_equal_length(&name)?;
-        let (count, dim, (values, heading)) = (rows.len(), rows.dim(), rows.into_named());
-        Self::build(name, (values, dim), count, (heading, Vec::new()))
+        let (labels, count, dim) = (rows.labels().to_vec(), rows.len(), rows.dim());
+        let (values, heading) = rows.into_named();
+        let points = Self::build(name, (values, dim), count, (heading, Vec::new()))?;
+        if labels.is_empty() { Ok(points) } else { points.with_labels(labels) }
     }
 
     /// The same points with another name in messages.
@@ -337,7 +346,8 @@ mod tests {
     #[test]
     fn held_out_labels_have_the_numbers_of_the_training_points() {
         let rows = || Points::from_rows([[1.0], [2.0], [4.0], [7.0]]).unwrap();
-        let train = rows().with_labels(["b", "a", "10", "9"]).unwrap_err().to_string();
+        let train =
+            rows().with_labels(["b", "a", "10", "9"]).unwrap().check_classes().unwrap_err().to_string();
         assert!(train.contains("given: 4 classes in 4 rows"), "{train}");
         let train = rows().with_labels(["b", "a", "b", "a"]).unwrap();
         let other = rows().with_name("t.csv").with_labels(["b", "b", "c", "c"]).unwrap();

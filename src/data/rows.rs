@@ -71,17 +71,18 @@ impl Rows {
     /// with classes evaluates each row under its class.
     ///
     /// # Errors
-    /// [`DataError::RowLabels`] if there is not one label per row.
+    /// [`DataError::RowLabels`] if there is not one label per row, [`RaggedPoints`](DataError::RaggedPoints).
     pub fn with_labels<L: Into<String>>(
         self,
         labels: impl IntoIterator<Item = L>,
     ) -> Result<Rows, DataError> {
         let labels: Vec<String> = labels.into_iter().map(Into::into).collect();
-        if labels.len() != self.count {
-            let (name, found, rows) = ("given".to_owned(), labels.len(), self.count);
+        let of_rows = self.of_equal_length("given")?;
+        if labels.len() != of_rows.count {
+            let (name, found, rows) = ("given".to_owned(), labels.len(), of_rows.count);
             return Err(DataError::RowLabels { name, found, rows });
         }
-        Ok(Rows { labels, ..self })
+        Ok(Rows { labels, ..of_rows })
     }
 
     /// The name of each row's class; empty without labels.

@@ -133,10 +133,10 @@ impl VelocityField for FourierMlp {
     #[track_caller]
     fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         let classes = self.num_classes();
+        assert!(labels.is_none() || classes > 0, "this field has no classes, but labels were passed");
         assert!(
-            labels.is_some() == (classes > 0),
-            "this field has {classes} classes, but {} labels were passed",
-            if labels.is_some() { "" } else { "no" }
+            labels.is_some() || classes == 0,
+            "this field has {classes} classes: pass labels (flow: `condition_on_classes`, field: `eval_conditional`)"
         );
         let (t, frequencies) = (time_column(t, y), self.frequencies.get());
         let angle = y.matmul(&frequencies);

@@ -259,11 +259,12 @@ impl<'a, M: Tree, T: Tree> Fit<'a, M, T> {
     ///
     /// # Errors
     /// Errors of the loss; [`Error::NonFiniteLoss`], as in [`minimize`](super::minimize); [`Error::Rows`] for leaves of
-    /// the data that differ in their number of rows; [`Error::Batch`]. To keep the model after an error, save
+    /// the data that differ in their number of rows or have none; [`Error::Batch`]. To keep the model after an error, save
     /// [`FitProgress::state`] in [`Fit::on_progress`].
     ///
     /// # Panics
-    /// When the loss is not a single number; when the model or the data are traced.
+    /// When the loss is not a single number; when the model or the data are traced; when a resumed state is that of
+    /// another optimizer.
     #[track_caller]
     pub fn run<L: Output<Tree = Tensor>>(
         self,
@@ -277,7 +278,7 @@ impl<'a, M: Tree, T: Tree> Fit<'a, M, T> {
         }
         let updates = match self.length {
             Length::Updates(updates) => updates,
-            Length::Epochs(epochs) => (epochs * rows).div_ceil(self.batch.unwrap_or(rows)),
+            Length::Epochs(epochs) => epochs.saturating_mul(rows).div_ceil(self.batch.unwrap_or(rows)),
         };
         let mut state = match self.start {
             Start::Model(model) => FitState::new(model, &optimizer),

@@ -111,8 +111,14 @@ fn panel(
         let on = |from: u32, share: f64, length: u32| (f64::from(from) + share * f64::from(length)) as u32;
         inside.then_some(([on(rect.x, u, rect.width), on(rect.y, v, rect.height)], DOT))
     };
-    sheet.dots(1, 0.7, samples.iter().take(DOTS).filter_map(place))?;
+    sheet.dots(1, 0.7, spread(samples, DOTS).filter_map(place))?;
     sheet.outline(rect)
+}
+
+/// At most `most` points, evenly chosen: the points may be in an order, such as one class after the other.
+pub(super) fn spread(points: &[[f64; 2]], most: usize) -> impl Iterator<Item = &[f64; 2]> {
+    let count = points.len().min(most);
+    (0..count).map(move |i| &points[i * points.len() / count])
 }
 
 #[cfg(test)]

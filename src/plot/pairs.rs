@@ -6,7 +6,7 @@ use super::{
     ColorScale, Extent, Figure, PlotError,
     axis::{Axis, power_of_ten},
     color::{INK, SERIES},
-    corner::{pairs, range},
+    corner::{pairs, range, spread},
     map::{Cells, Histogram},
     sheet::{Anchor, LABEL, Rect, Sheet, TITLE},
     text,
@@ -165,7 +165,7 @@ fn joint(
         is_inside.then_some(([on(rect.x, u, rect.width), on(rect.y, v, rect.height)], DOT))
     };
     let most = DOTS * (f64::from(rect.width) / f64::from(LARGEST)).powi(2);
-    sheet.dots(2, 0.7, points.iter().take(most as usize).filter_map(place))?;
+    sheet.dots(2, 0.7, spread(points, most as usize).filter_map(place))?;
     sheet.outline(rect)
 }
 

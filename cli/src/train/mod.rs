@@ -114,8 +114,9 @@ fn folder(args: &Args) -> PathBuf {
         Some(path) if path == Path::new(input::STANDARD) => Some("stdin".to_owned()),
         path => path.and_then(|path| {
             // The stem of `points.csv.gz` is `points`.
-            let table = if input::is_table(path) { path.with_extension("") } else { PathBuf::new() };
-            let path = if input::is_table(&table) { &table } else { path };
+            let is_gzip = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz"));
+            let table = path.with_extension("");
+            let path = if is_gzip && input::is_table(path) { &table } else { path };
             path.file_stem().map(|stem| stem.to_string_lossy().into_owned())
         }),
     };

@@ -241,10 +241,10 @@ fn progress_is_json_lines_on_request() {
 #[test]
 fn options_are_read_from_a_file_and_printed_as_one() {
     let place = Place::new();
-    let file = "data = \"moons\"\nupdates = 5\nwidth = 4\ndepth = 1\nbatch = 16\nfixed-steps = 2\nplots = \"none\"\nmodel = \"unet\"\n";
+    let file = "data = \"moons\"\nupdates = 5\nwidth = 4\ndepth = 1\nbatch = 16\nfixed-steps = 2\nplots = \"none\"\nfield = \"unet\"\n";
     fs::write(place.path("run.toml"), file).unwrap();
     place.fails("train --config run.toml --out no", 2, &["--field=unet", "set of images"]);
-    fs::write(place.path("run.toml"), file.replace("model = \"unet\"", "seed = 3")).unwrap();
+    fs::write(place.path("run.toml"), file.replace("field = \"unet\"", "seed = 3")).unwrap();
     place.done("train --config run.toml --out a --seed 4");
     let options = place.done("info a --options");
     assert!(options.contains("seed = 4") && options.contains("fixed_steps = 2"), "{options}");

@@ -2,7 +2,7 @@
 //!
 //! A delimiter is possible if it divides the first records into the same number of cells, more than one. Of several
 //! possible ones, the delimiter wins that explains the others: a comma in a number is a decimal mark, but a semicolon
-//! in a cell of text is unexplained, and so are numbers beside blanks. Next, the delimiter wins that leaves the fewest
+//! in a cell of text is unexplained, and so are two numbers beside blanks. Next, the delimiter wins that leaves the fewest
 //! columns with both numbers and text, then the one that leaves the greater part of the columns numeric. If two remain
 //! that make other cells, or two divide a single line, the table is ambiguous, and refused.
 
@@ -106,7 +106,7 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// Whether a cell of text contains another delimiter that also divides the records, or numbers beside blanks that do.
+    /// Whether a cell of text contains another delimiter that also divides the records, or two numbers beside blanks that do.
     fn is_unexplained(&self, others: &[Split]) -> bool {
         let divides = |c: char| c != self.delimiter && others.iter().any(|split| split.delimiter == c);
         let has_blanks = divides(' ');
@@ -114,7 +114,7 @@ impl<'a> Split<'a> {
             text.contains(|c| c != ' ' && divides(c))
                 || has_blanks
                     && text.contains([' ', '\t'])
-                    && text.split_whitespace().any(|part| self.is_number(part))
+                    && text.split_whitespace().filter(|part| self.is_number(part)).count() > 1
         };
         let cells = self.data().iter().flat_map(|record| &record.cells);
         cells.filter(|cell| !cell.is_quoted).any(|cell| !self.is_number(&cell.text) && is_odd(&cell.text))
@@ -159,12 +159,16 @@ fn detected(text: &str, decimal: Option<char>) -> Result<char, Ambiguous> {
     let (with_numbers, without): (Vec<Split>, Vec<Split>) =
         even.into_iter().partition(|split| split.shares()[1] > 0.0);
     let even = if with_numbers.is_empty() { without } else { with_numbers };
+    // A heading lacks its first name only if no delimiter gives it one.
+    let (lacking, named): (Vec<Split>, Vec<Split>) =
+        even.into_iter().partition(|split| lacks_first_name(&split.records));
+    let even = if named.is_empty() { lacking } else { named };
     let is_one_line = even.iter().all(|split| split.records.len() == 1);
     let explained: Vec<&Split> = even.iter().filter(|split| !split.is_unexplained(&even)).collect();
     let left = if explained.is_empty() { even.iter().collect() } else { explained };
     let most = left.iter().map(|split| split.shares()).fold([0.0; 2], |a, b| if b > a { b } else { a });
     let left = match is_one_line {
-        true => even.iter().collect(),
+        true => left,
         false => left.into_iter().filter(|split| split.shares() >= most).collect::<Vec<&Split>>(),
     };
     match left.iter().find(|split| !split.same_cells(left[0])) {
@@ -211,10 +215,12 @@ fn decimal_mark(records: &[Record]) -> Result<char, Ambiguous> {
     Ok(',')
 }
 
-/// Whether a record is a heading: no cell is a number, none is a missing value but for empty cells, and not all are empty.
+/// Whether a record is a heading: no cell is a number, none is a missing value but for empty cells and `Na`, and not all are empty.
 pub(super) fn is_heading(record: &Record) -> bool {
     let is_name = |text: &str| {
         text.is_empty()
+            // Sodium.
+            || text == "Na"
             || [Value::of(text, '.'), Value::of(text, ',')].iter().all(|value| *value == Value::Text)
     };
     record.cells.iter().all(|cell| is_name(cell.text.trim()))
@@ -236,7 +242,9 @@ pub(super) fn lacks_first_name(records: &[Record]) -> bool {
     rest.len() > 1
         && is_heading(first)
         && rest.iter().all(|record| record.cells.len() == width)
-        && (rest.iter().all(is_name) || counts())
+        // A delimiter at the end of each line makes an empty cell, not a column.
+        && rest.iter().any(|record| !record.cells[width - 1].text.trim().is_empty())
+        && (rest.iter().all(is_name) || width > 2 && counts())
 }
 
 /// How many cells of a column are there, and how many of them are numbers.

@@ -38,8 +38,8 @@ struct Drawn {
 }
 
 const MISSING: [&str; 9] = ["NA", "NaN", "nan", "N/A", "null", "None", "?", "#N/A", "."];
-const WORDS: [&str; 8] =
-    ["cat", "new york", "a,b", "x;y", "say \"hi\"", "two\nlines", "tab\there", "ünïcode"];
+const WORDS: [&str; 9] =
+    ["cat", "day 1", "new york", "a,b", "x;y", "say \"hi\"", "two\nlines", "tab\there", "ünïcode"];
 const COUNTERS: [&str; 5] = ["id", "Index", "PassengerId", "row", "Unnamed: 0"];
 
 /// A number as text with a point.

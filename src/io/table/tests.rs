@@ -23,6 +23,24 @@ fn the_separator_splits_all_lines_into_equally_many_cells() {
     assert!(error("1;2\n3;4;5").contains("\"3;4;5\" is not a number; if ';' delimits the cells, set"));
 }
 
+/// Tables that were read by the wrong delimiter, or with shifted names.
+#[test]
+fn delimiters_at_ends_of_lines_numbers_in_text_and_single_columns_change_no_cell() {
+    let numeric = CsvOptions::default().numeric_only();
+    let read = |text: &str| parse(&numeric, text).map(|table| (table.columns.join("|"), table.data));
+    assert!(read("id,h,w\n1,170,60,\n2,180,70,\n3,190,80,\n").unwrap_err().contains("line 2"));
+    let days = read("name,value\nday 1,5\nday 2,7\nday 3,16\n").unwrap();
+    assert_eq!(days, ("value".to_owned(), vec![5.0, 7.0, 16.0]));
+    let sodium = read("RI,Na,Mg\n1.5,13.6,4.5\n1.6,13.9,3.6\n").unwrap();
+    assert_eq!((&*sodium.0, sodium.1.len()), ("RI|Na|Mg", 6));
+    assert_eq!(read("0.5, 0.25").unwrap().1, [0.5, 0.25]);
+    let single = read("t\n1,0\n2,1\n3,3\n");
+    assert!(
+        single.as_ref().map_or(true, |found| found.1.len() == 6 || found.1 == [1.0, 2.1, 3.3]),
+        "{single:?}"
+    );
+}
+
 #[test]
 fn columns_are_chosen_by_heading_or_number_and_keep_their_headings() {
     let text = "id,name,2,y\n1,ann,5,6\n2,bob,7,8\n";

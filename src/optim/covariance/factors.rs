@@ -89,7 +89,9 @@ fn triangle(columns: &mut [Vec<f64>]) {
         let mut w = columns[k][k..].to_vec();
         let length = norm(&w);
         if length > 0.0 {
-            w[0] += length.copysign(w[0]);
+            // At length 1, the square of w does not underflow.
+            w.iter_mut().for_each(|x| *x /= length);
+            w[0] += 1.0_f64.copysign(w[0]);
             let square = dot(&w, &w);
             for column in &mut columns[k..] {
                 let factor = 2.0 * dot(&w, &column[k..]) / square;

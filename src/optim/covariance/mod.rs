@@ -90,7 +90,8 @@ pub fn covariance<M: Tree, R: Output<Tree = Tensor>>(
     };
     let slopes = slopes.reshape([m, n]);
     finite("jacobian", &slopes)?;
-    let is_single = [&parameters, &found].iter().any(|x| x.dtype() == DType::F32);
+    let is_f32 = |(path, x): &(String, Tensor)| is_parameter(path, x) && x.dtype() == DType::F32;
+    let is_single = found.dtype() == DType::F32 || at.named_leaves().iter().any(is_f32);
     let eps = if is_single { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let factors = Factors::of(&slopes.to_vec(), m, n);
     let rank = factors.rank(100.0 * (m as f64).sqrt() * eps);
