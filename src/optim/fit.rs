@@ -258,9 +258,9 @@ impl<'a, M: Tree, T: Tree> Fit<'a, M, T> {
     /// Makes the updates. `loss(model, rows, update)` returns one number, or a `flowline::Result` of one.
     ///
     /// # Errors
-    /// Errors of the loss; [`Error::NonFiniteLoss`], as in [`minimize`](super::minimize); [`Error::Rows`] for leaves of
-    /// the data that differ in their number of rows or have none; [`Error::Batch`]. To keep the model after an error, save
-    /// [`FitProgress::state`] in [`Fit::on_progress`].
+    /// Errors of the loss; [`Error::NonFiniteLoss`]; [`Error::NonFinite`] if a parameter is NaN at a report;
+    /// [`Error::Rows`] for leaves of the data that differ in their number of rows or have none; [`Error::Batch`]. To keep
+    /// the model after an error, save [`FitProgress::state`] in [`Fit::on_progress`].
     ///
     /// # Panics
     /// When the loss is not a single number; when the model or the data are traced; when a resumed state is that of
@@ -297,6 +297,7 @@ impl<'a, M: Tree, T: Tree> Fit<'a, M, T> {
             if update % every != 0 && update != updates {
                 return Ok(());
             }
+            without_nan(&state.model)?;
             let held_out = held_out.as_ref().map(|rows| {
                 let args =
                     (rows.tree().clone(), Update { key: fixed.clone(), index: state.num_updates.clone() });
@@ -321,6 +322,17 @@ impl<'a, M: Tree, T: Tree> Fit<'a, M, T> {
         let num_updates = num_updates.item() as usize;
         Ok(FitResult { model, opt_state, num_updates, losses, held_out: history })
     }
+}
+
+/// Checks that a gradient that is NaN, beside a finite loss, has not reached the model.
+pub(super) fn without_nan<M: Tree>(model: &M) -> Result<()> {
+    for (leaf, x) in model.named_leaves().into_iter().filter(|(_, x)| x.dtype().is_float()) {
+        let values = x.to_vec();
+        if let Some(at) = values.iter().position(|x| x.is_nan()) {
+            return Err(Error::NonFinite { leaf, index: x.shape().unravel(at), value: values[at] });
+        }
+    }
+    Ok(())
 }
 
 /// Makes one update per batch. `after` receives the state after each update, and the loss before it.

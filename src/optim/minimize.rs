@@ -1,7 +1,7 @@
 //! A fit without rows: the parameters of a function of them alone.
 
 use super::Optimizer;
-use super::fit::{FitState, Update, descend};
+use super::fit::{FitState, Update, descend, without_nan};
 use crate::error::Result;
 use crate::tensor::{Key, Output, Tensor, Tree};
 
@@ -15,6 +15,7 @@ use crate::tensor::{Key, Output, Tensor, Tree};
 /// # Errors
 /// Errors of the loss, and [`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss), which names the first update whose loss is infinite or
 /// NaN. [`debug_nans`](crate::tensor::debug_nans) finds the operation that produced it.
+/// [`Error::NonFinite`](crate::Error::NonFinite) if a parameter is NaN at the end: a gradient can be NaN although the loss is finite.
 ///
 /// # Panics
 /// When the loss is not a single number.
@@ -50,6 +51,7 @@ pub fn minimize<M: Tree, L: Output<Tree = Tensor>>(
         losses.push(loss);
         Ok(())
     })?;
+    without_nan(&state.model)?;
     Ok((state.model, losses))
 }
 
@@ -78,6 +80,12 @@ mod tests {
             want.push(value.item());
         }
         assert_eq!((found.to_vec(), losses), (x.to_vec(), want));
+    }
+
+    #[test]
+    fn a_gradient_that_is_nan_is_an_error_although_the_loss_is_finite() {
+        let refused = minimize(|x: &Tensor| x.square().sqrt(), Tensor::from(0.0), Sgd::new(1.0), 1);
+        assert!(matches!(refused, Err(Error::NonFinite { .. })), "{refused:?}");
     }
 
     #[test]

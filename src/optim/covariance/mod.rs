@@ -224,10 +224,5 @@ fn rounded(x: f64) -> String {
 fn finite(leaf: &str, x: &Tensor) -> Result<()> {
     let values = x.to_vec();
     let Some(at) = values.iter().position(|x| !x.is_finite()) else { return Ok(()) };
-    let (mut rest, mut index) = (at, Vec::new());
-    for axis in x.shape().iter().rev() {
-        index.insert(0, rest % axis);
-        rest /= axis;
-    }
-    Err(Error::NonFinite { leaf: leaf.to_owned(), index, value: values[at] })
+    Err(Error::NonFinite { leaf: leaf.to_owned(), index: x.shape().unravel(at), value: values[at] })
 }
