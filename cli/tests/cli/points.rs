@@ -78,7 +78,7 @@ fn points_of_a_file_keep_their_columns_and_invalid_ones_leave_no_files() {
     place.fails(
         "log-prob runs/orbit orbit.csv --labels orbit.csv",
         2,
-        &["--labels=orbit.csv", "set of images"],
+        &["--labels=orbit.csv", "without labels"],
     );
     place.fails("log-prob runs/orbit orbit.csv --draws 2", 2, &["--draws=2", "set of images"]);
     place.fails("density runs/orbit --grid 8", 2, &["data of this run have 3"]);

@@ -128,7 +128,7 @@ fn uses_of_a_run(place: &Place) {
     place.fails("log-prob runs/tiny grid.npy --out no.npy", 1, &["grid.npy", "[8, 8]"]);
     place.fails("log-prob runs/tiny c.png --out no.npy", 1, &["c.png", "NPY"]);
     fs::write(place.path("nan.csv"), "1,2\nNaN,3\n").unwrap();
-    place.fails("log-prob runs/tiny nan.csv --out no.npy", 1, &["nan.csv line 2", "NaN", "finite"]);
+    place.fails("log-prob runs/tiny nan.csv --out no.npy", 1, &["nan.csv line 2", "NaN", "--drop-missing"]);
     fs::write(place.path("nan.csv"), "x,y\n1,2\n\n3,-1e6\n").unwrap();
     place.fails("log-prob runs/tiny nan.csv --out no.npy", 1, &["nan.csv line 4", "-1000000", "deviations"]);
     fs::write(place.path("nan.csv"), b"1,2\n\xff,3\n").unwrap();
