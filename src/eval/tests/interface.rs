@@ -231,6 +231,6 @@ fn settings_hold_for_every_method_and_impossible_ones_are_errors() {
         message(case.fitted.sample_with_log_prob(3, &key)),
         message(case.fitted.log_prob(&row[..])),
     ] {
-        assert!(found.contains("class 3: this run was trained without classes"), "{found}");
+        assert!(found.contains("`class`=3: this run was trained without classes"), "{found}");
     }
 }

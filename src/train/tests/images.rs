@@ -204,7 +204,7 @@ fn images_of_a_class_are_drawn_where_classes_were_learned() {
     let refused = |flow: TrainedFlow| flow.sample(1, &key).unwrap_err().to_string();
     let (none, third) = (refused(learned.clone()), refused(learned.clone().class(2)));
     assert!(none.contains("this run has 2 classes; choose one with `class`"), "{none}");
-    assert!(third.contains("class 2: this run has classes 0 to 1"), "{third}");
+    assert!(third.contains("`class`=2: this run has classes 0 to 1"), "{third}");
     let unlabeled = place.set(50, false);
     let message = learned.log_prob(&*unlabeled).unwrap_err().to_string();
     assert!(message.contains("has no labels"), "{message}");
