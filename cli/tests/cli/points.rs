@@ -178,7 +178,7 @@ fn invalid_numbers_are_named_with_their_file_and_a_remedy() {
     place.done(
         "train p.csv --updates 2 --width 4 --depth 1 --batch 16 --fixed-steps 2 --plots none --out run",
     );
-    for line in ["1,5;2", "\"1,2\"", "1 2 3"] {
+    for line in ["\"1,2\"", "1 2 3"] {
         fs::write(place.path("odd.csv"), line).unwrap();
         place.fails("log-prob run odd.csv", 1, &["odd.csv line 1", line.split([',', ' ']).next().unwrap()]);
     }
