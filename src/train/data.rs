@@ -138,7 +138,6 @@ impl TrainingData {
         config: &TrainConfig,
     ) -> Result<Prepared> {
         let seed = config.seed;
-        points.check_classes()?;
         let (train, held_out) =
             given.parts(points, ("points", &points.name, points.labels()), Points::len, seed)?;
         let parts = Parts::of(&train, &held_out);

@@ -386,6 +386,7 @@ impl<'a> Trainer<'a> {
             return Err(TrainError::Shards { shards: config.shards, batch: phase.batch }.into());
         }
         if let TrainingData::Points(points, _) = &self.data {
+            points.check_classes()?;
             config.check_classes(points.classes().unwrap_or(0))?;
         }
         let (dim, name, of_data) = (config.model.dim, self.data.name(), self.data.dim());
