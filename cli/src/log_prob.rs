@@ -250,7 +250,7 @@ fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
 /// Refuses options that have no effect for this run.
 fn check_options(args: &Args, learned: &TrainedFlow) -> Result<()> {
     let useless = |option, value, reason| Err(TrainError::Useless { option, value, reason }.into());
-    let no_noise = "the run was not trained on a set of images, nor on a table with --dequantize";
+    let no_noise = "the run was not trained on a set of images, nor on a table with `dequantize`";
     let is_rounded = learned.header.frames.points.as_ref().is_some_and(|points| points.rounding().is_some());
     match (&learned.header.frames.images, &args.labels) {
         (images, _) if args.draws == Some(0) && (is_rounded || images.is_some()) => {
