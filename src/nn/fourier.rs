@@ -108,6 +108,7 @@ impl FourierMlp {
     /// # Panics
     /// When there is no such class.
     #[track_caller]
+    #[cfg(feature = "train")]
     pub(crate) fn of_class(mut self, class: usize) -> FourierMlp {
         let classes = self.num_classes();
         assert!(class < classes, "class {class} of a field of {classes} classes");

@@ -64,6 +64,7 @@ impl Mlp {
     }
 
     /// The network with its last `inputs.len()` inputs fixed at these numbers: their product is part of the bias.
+    #[cfg(feature = "train")]
     pub(super) fn with_last_inputs(mut self, inputs: &[f64]) -> Mlp {
         let first = &mut self.layers[0];
         let (all, width) = (first.inputs(), first.weight.shape()[1]);
