@@ -121,6 +121,7 @@ fn drawn(state: &mut u64) -> String {
 }
 
 #[test]
+#[ignore = "takes over a minute"]
 fn a_value_out_of_range_is_refused_with_the_name_of_its_flag() {
     say::set(say::Style { quiet: true, json: false, color: ColorChoice::Never });
     let cases = std::env::var("FLOWLINE_CASES").map_or(DRAWN, |n| n.parse().expect("a number"));
