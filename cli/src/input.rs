@@ -41,15 +41,18 @@ pub fn decimal(text: &str) -> std::result::Result<char, String> {
     }
 }
 
-/// The options of the cells of a table.
-#[derive(Clone, Copy, Debug, Default)]
+/// How a table is read: options of every command that reads one.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct Cells {
-    /// `--delimiter`.
-    pub delimiter: Option<Delimiter>,
-    /// `--decimal`.
-    pub decimal: Option<char>,
-    /// `--drop-missing`.
-    pub drop_missing: bool,
+    /// For tables: separator of the columns, a character, tab or space [default: guessed]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    delimiter: Option<Delimiter>,
+    /// For tables: decimal mark of the numbers, . or , [default: found]
+    #[arg(long, value_name = "CHAR", value_parser = decimal)]
+    decimal: Option<char>,
+    /// For tables: leave out rows with a missing cell (empty, NA, NaN, null, ?) in a column that is used
+    #[arg(long)]
+    drop_missing: bool,
 }
 
 /// The options of a table with the column of labels, if there is one.
@@ -122,6 +125,23 @@ pub fn of_tables(columns: Option<&String>, cells: Cells) -> Option<(&'static str
         ("drop_missing", cells.drop_missing.then(|| "true".to_owned())),
     ];
     table.into_iter().find_map(|(option, value)| Some((option, value?)))
+}
+
+/// Refuses a table whose heading lacks a column of the run, unless `--columns` chooses others: columns with other names
+/// mean something else, even if there are as many. Columns without names, `x1`, `x2` and so on, are taken in their order.
+///
+/// # Errors
+/// The first column that is not there.
+pub fn check_names(table: &Table, options: &CsvOptions, columns: &[String]) -> Result<()> {
+    let is_named = columns.iter().zip(1..).any(|(name, i)| *name != format!("x{i}"));
+    let there: Vec<&String> = table.columns.iter().chain(&table.left_out).collect();
+    let missing = columns.iter().find(|name| !there.contains(name));
+    let Some(name) = missing.filter(|_| table.has_heading && is_named && !options.has_columns()) else {
+        return Ok(());
+    };
+    let there = listed(&there, "columns");
+    let reason = format!("no column \"{}\"; the columns are {there}", shortened(name));
+    Err(IoError::Csv { path: table.path.clone(), line: 1, reason, remedy: None }.into())
 }
 
 /// What may help to read a table.

@@ -4,14 +4,14 @@ use super::anomaly;
 use super::bar::Count;
 use super::error::Result;
 use super::file_kind::FileKind;
-use super::input::{self, Delimiter, delimiter};
+use super::input::{self, Cells};
 use super::run_folder;
 use super::say::{done, is_json, result};
 use super::table::grouped;
 use super::threads::Threads;
 use flowline::__internal::{
     Estimate, EvalError, IMAGE_TOLERANCE, MEASURE_TOLERANCE, check_output, check_tolerances, listed, place,
-    plain, shortened,
+    plain,
 };
 use flowline::Error;
 use flowline::data::{DataError, ImageSet, Rows};
@@ -40,15 +40,8 @@ pub struct Args {
     /// Columns of DATA, if it is a table, by heading or by number from 1 [default: as in the run]
     #[arg(long, value_name = "A,B")]
     columns: Option<String>,
-    /// Separator of the columns of a table: a character, tab or space [default: guessed]
-    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
-    delimiter: Option<Delimiter>,
-    /// Decimal mark of the numbers of a table: . or , [default: found]
-    #[arg(long, value_name = "CHAR", value_parser = input::decimal)]
-    decimal: Option<char>,
-    /// Leave out rows of a table with a missing cell (empty, NA, NaN, null, ?) in a column of the run
-    #[arg(long)]
-    drop_missing: bool,
+    #[command(flatten)]
+    cells: Cells,
     /// Class of each row or image, for a run that was trained with --labels, an error for others. For tables: a
     /// column [default: as in the run]; for image sets: whole numbers from 0, an IDX, .npy or .csv file
     #[arg(long, value_name = "LABELS")]
@@ -120,15 +113,13 @@ pub fn run(args: &Args) -> Result<()> {
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
     }
     let d = learned.dim();
-    let cells =
-        input::Cells { delimiter: args.delimiter, decimal: args.decimal, drop_missing: args.drop_missing };
     if let (Some((option, value)), false) =
-        (input::of_tables(args.columns.as_ref(), cells), input::is_table(&args.data))
+        (input::of_tables(args.columns.as_ref(), args.cells), input::is_table(&args.data))
     {
         let reason = "DATA is not a table";
         return Err(TrainError::Useless { option, value, reason }.into());
     }
-    let options = input::options(args.columns.as_deref(), cells)?;
+    let options = input::options(args.columns.as_deref(), args.cells)?;
     let column = labels_of(args, &learned)?;
     let options = input::with_labels(options, column.as_deref());
     let points = Points::read(&args.data, d, &options, &learned.columns())?;
@@ -334,14 +325,8 @@ impl Points {
                 };
                 return Err(IoError::Csv { path, line: 1, reason, remedy: None }.into());
             }
+            input::check_names(&csv, options, columns)?;
             if let Some(&line) = csv.lines.first().filter(|_| found != dim) {
-                let there: Vec<&String> = csv.columns.iter().chain(&csv.left_out).collect();
-                let missing = columns.iter().find(|name| csv.has_heading && !there.contains(name));
-                if let Some(name) = missing.filter(|_| !options.has_columns()) {
-                    let there = listed(&there, "columns");
-                    let reason = format!("no column \"{}\"; the columns are {there}", shortened(name));
-                    return Err(IoError::Csv { path, line: 1, reason, remedy: None }.into());
-                }
                 let (noun, remedy) = (
                     if found == 1 { "column" } else { "columns" },
                     match found > dim || options.has_columns() {

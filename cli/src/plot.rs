@@ -4,7 +4,7 @@ use super::bar::Count;
 use super::error::{CliError, Result};
 use super::file_kind::FileKind;
 use super::given::place;
-use super::input::{self, Cells, Delimiter, delimiter};
+use super::input::{self, Cells};
 use super::log_prob::Points;
 use super::run_folder;
 use super::say::done;
@@ -40,15 +40,8 @@ pub struct Args {
     /// model; of a run with classes, the rows of the class [default: none]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// Separator of the columns of --data: a character, tab or space [default: guessed]
-    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
-    delimiter: Option<Delimiter>,
-    /// Decimal mark of the numbers of --data: . or , [default: found]
-    #[arg(long, value_name = "CHAR", value_parser = input::decimal)]
-    decimal: Option<char>,
-    /// Leave out rows of --data with a missing cell (empty, NA, NaN, null, ?) in a column of the run
-    #[arg(long)]
-    drop_missing: bool,
+    #[command(flatten)]
+    cells: Cells,
     /// Class, by its name, of the samples; required for a run that was trained with --labels, an error for others
     #[arg(long, value_name = "CLASS", allow_hyphen_values = true)]
     label: Option<String>,
@@ -99,15 +92,14 @@ pub fn run(args: &Args) -> Result<()> {
         let class = input::class(&learned, label)?;
         learned = learned.class(class);
     }
-    let cells = Cells { delimiter: args.delimiter, decimal: args.decimal, drop_missing: args.drop_missing };
-    if let Some((option, value)) = input::of_tables(None, cells)
+    if let Some((option, value)) = input::of_tables(None, args.cells)
         && !args.data.as_deref().is_some_and(input::is_table)
     {
         let reason = "it is for a table in `data`";
         return Err(TrainError::Useless { option, value, reason }.into());
     }
     let column = learned.header.frames.points.as_ref().and_then(|frame| frame.label_column.as_deref());
-    let options = input::with_labels(input::options(None, cells)?, column.map(Path::new));
+    let options = input::with_labels(input::options(None, args.cells)?, column.map(Path::new));
     let data = args.data.as_ref().map(|path| Points::read(path, d, &options, &all)).transpose()?;
     let data = data
         .map_or_else(Vec::new, |points| picked(&of_label(&points.rows, args.label.as_deref()), d, &columns));
@@ -120,10 +112,11 @@ pub fn run(args: &Args) -> Result<()> {
     }
     drop(count);
     let names: Vec<String> = columns.iter().map(|&at| all[at].clone()).collect();
+    let class = args.label.as_ref().map_or_else(String::new, |label| format!(", class {}", shortened(label)));
     let n = grouped(args.count as u64);
     let title = match data.len() / columns.len() {
-        0 => format!("{n} samples of the model"),
-        rows => format!("{n} samples of the model, {} rows of data", grouped(rows as u64)),
+        0 => format!("{n} samples of the model{class}"),
+        rows => format!("{n} samples of the model{class}, {} rows of data", grouped(rows as u64)),
     };
     pair_plot(&title, &names, &samples, &data)?.save(&path)?;
     done(&format!("{} in {}", listed(&names, "columns"), path.display()), || {

@@ -29,7 +29,7 @@ impl Place {
         std::fs::create_dir_all(&folder).unwrap();
         let rows: Vec<[f64; 2]> = (0..60).map(|i| (f64::from(i) * 0.7).sin_cos().into()).collect();
         let options = TrainOptions {
-            updates: Some(1),
+            time_limit: Some(0.2),
             width: Some(2),
             depth: Some(1),
             batch: Some(8),
@@ -121,7 +121,6 @@ fn drawn(state: &mut u64) -> String {
 }
 
 #[test]
-#[ignore = "takes over a minute"]
 fn a_value_out_of_range_is_refused_with_the_name_of_its_flag() {
     say::set(say::Style { quiet: true, json: false, color: ColorChoice::Never });
     let cases = std::env::var("FLOWLINE_CASES").map_or(DRAWN, |n| n.parse().expect("a number"));

@@ -125,6 +125,13 @@ impl Points {
         self.classes.as_ref().map(|classes| classes.names.len())
     }
 
+    /// The number of rows of each class; empty without labels.
+    pub fn class_counts(&self) -> Vec<usize> {
+        let mut counts = vec![0; self.classes().unwrap_or(0)];
+        self.labels().unwrap_or_default().iter().for_each(|&class| counts[usize::from(class)] += 1);
+        counts
+    }
+
     /// The names of the classes, numbers in their order, then text; empty without labels.
     pub fn class_names(&self) -> &[String] {
         self.classes.as_ref().map_or(&[], |classes| &classes.names)

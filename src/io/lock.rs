@@ -7,9 +7,13 @@ use super::IoError;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The lock file in a folder.
 const LOCK_FILE: &str = ".lock";
+/// How often, and how long, to wait for a process that only looks whether the folder is locked.
+const LOOKS: u32 = 3;
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The lock, released when dropped.
 #[derive(Debug)]
@@ -26,6 +30,7 @@ impl Lock {
     /// symbolic link, whose target would be overwritten.
     pub(crate) fn take(folder: &Path) -> Result<Lock, IoError> {
         let path = folder.join(LOCK_FILE);
+        let mut looks = 0;
         loop {
             let refused = |source| IoError::Write { path: path.clone(), source };
             if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
@@ -34,6 +39,12 @@ impl Lock {
             let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
             let mut file = open.map_err(refused)?;
             match file.try_lock() {
+                // `lock_holder` holds the lock for a moment.
+                Err(TryLockError::WouldBlock) if looks < LOOKS => {
+                    looks += 1;
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => {
                     let process = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
                     return Err(IoError::Locked { path: folder.to_owned(), process });

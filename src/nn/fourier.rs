@@ -64,6 +64,7 @@ impl FourierMlp {
     ///
     /// # Examples
     /// ```
+    /// use flowline::cnf::Cnf;
     /// use flowline::nn::*;
     /// use flowline::nn::extra::golden_frequencies;
     /// use flowline::nn::prelude::*;

@@ -201,9 +201,7 @@ impl TrainingData {
 
 /// Refuses classes without a training row.
 fn check_classes(points: &Points, train: &Points) -> Result<()> {
-    let labels = train.labels().unwrap_or_default();
-    let is_there = |k: usize| labels.iter().any(|&label| usize::from(label) == k);
-    match (0..points.classes().unwrap_or(0)).find(|&k| !is_there(k)) {
+    match train.class_counts().iter().position(|&count| count == 0) {
         None => Ok(()),
         Some(k) => {
             let (name, class) = (points.name.clone(), points.class_names()[k].clone());

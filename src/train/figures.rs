@@ -97,19 +97,23 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
     let (rows, mut samples) =
         (session.judging.draw.rows_per_call(), Vec::with_capacity(CORNER_POINTS * points.dim()));
     let sampler = Sampler::of_rows(rows);
+    // First a part of each class, then the second ones: a time limit shortens all classes alike.
     let parts = |(k, (share, flow)): (u32, &(f64, Flow))| {
         let (count, key) = ((share * CORNER_POINTS as f64).round() as usize, key.clone());
         let key = if k == 0 { key } else { key.fold_in(k << 16) };
         let flow = flow.clone();
-        let part = move |(i, start): (u32, usize)| (flow.clone(), (count - start).min(rows), key.fold_in(i));
+        let part =
+            move |(i, start): (u32, usize)| (i, flow.clone(), (count - start).min(rows), key.fold_in(i));
         (0..).zip((0..count).step_by(rows)).map(part)
     };
-    let mut parts = (0..).zip(&flows).flat_map(parts);
+    let mut parts: Vec<_> = (0..).zip(&flows).flat_map(parts).collect();
+    parts.sort_by_key(|part| part.0);
+    let mut parts = parts.into_iter();
     by.share(0.5).in_chunks(
         (Work::Samples, CORNER_POINTS, rows, 0),
         |_| (),
         |_| {
-            for (flow, n, key) in parts.by_ref().take(flows.len()) {
+            for (_, flow, n, key) in parts.by_ref().take(flows.len()) {
                 samples.extend(standard.inverse_transform(&sampler.part(&flow, n, &key)?));
             }
             Ok::<_, Error>(())
@@ -124,10 +128,12 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
 
 /// The flow of each class with its share of the points; without classes, the flow.
 fn shares(points: &Points, flow: &Flow) -> Vec<(f64, Flow)> {
-    let Some(labels) = points.labels() else { return vec![(1.0, flow.clone())] };
-    let count = |k: usize| labels.iter().filter(|&&label| usize::from(label) == k).count() as f64;
-    let of = |k: usize| Some((count(k) / labels.len() as f64, of_class(flow, k)?));
-    (0..points.classes().unwrap_or(0)).filter_map(of).collect()
+    let (counts, rows) = (points.class_counts(), points.len() as f64);
+    if counts.is_empty() {
+        return vec![(1.0, flow.clone())];
+    }
+    let of = |(k, count): (usize, usize)| Some((count as f64 / rows, of_class(flow, k)?));
+    counts.into_iter().enumerate().filter_map(of).collect()
 }
 
 /// Draws the figures of a density over the plane; `learned` are its values. Under a time limit, figures for which

@@ -2,7 +2,7 @@
 
 use super::super::documented::DiffraxExample;
 use super::super::duration;
-use super::super::input::{self, Delimiter, delimiter};
+use super::super::input::Cells;
 use super::super::threads::Threads;
 use super::super::typed::dashed;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -47,15 +47,8 @@ pub struct Args {
     /// count rows]
     #[arg(long, value_name = "A,B", help_heading = INPUT)]
     pub columns: Option<String>,
-    /// Separator of the columns of a table: a character, tab or space [default: guessed]
-    #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = INPUT)]
-    pub delimiter: Option<Delimiter>,
-    /// Decimal mark of the numbers of a table: . or , [default: found]
-    #[arg(long, value_name = "CHAR", value_parser = input::decimal, help_heading = INPUT)]
-    pub decimal: Option<char>,
-    /// For tables: leave out rows with a missing cell (empty, NA, NaN, null, ?) in a column to learn
-    #[arg(long, help_heading = INPUT)]
-    pub drop_missing: bool,
+    #[command(flatten, next_help_heading = INPUT)]
+    pub cells: Cells,
     /// For tables: also learn columns that only count rows (id, index, no name)
     #[arg(long, help_heading = INPUT, conflicts_with = "columns")]
     pub keep_counters: bool,

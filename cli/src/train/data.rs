@@ -1,7 +1,7 @@
 //! DATA of `flowline train`: an image, points, a toy density or a set of images.
 
 use super::super::error::{CliError, Result, nearest};
-use super::super::input::{self, Cells};
+use super::super::input;
 use super::super::say::note;
 use super::super::table::grouped;
 use super::Args;
@@ -46,7 +46,7 @@ pub fn open(args: &Args, folder: &Path) -> Result<TrainingData> {
         }
     }
     let keeps = args.keep_counters.then(|| ("keep_counters", "true".to_owned()));
-    if let Some((option, value)) = input::of_tables(args.columns.as_ref(), cells(args)).or(keeps)
+    if let Some((option, value)) = input::of_tables(args.columns.as_ref(), args.cells).or(keeps)
         && !is_table
     {
         return Err(useless(option, value, NO_TABLE));
@@ -76,10 +76,6 @@ pub fn open(args: &Args, folder: &Path) -> Result<TrainingData> {
 
 const NO_TABLE: &str = "DATA is not a table (.csv, .tsv, .txt, .dat, one of them and .gz, or standard input)";
 
-fn cells(args: &Args) -> Cells {
-    Cells { delimiter: args.delimiter, decimal: args.decimal, drop_missing: args.drop_missing }
-}
-
 /// The columns that a run in the folder learned, if there is one to resume. It may have learned columns that are left out
 /// now.
 fn learned_columns(args: &Args, folder: &Path) -> Vec<String> {
@@ -89,11 +85,8 @@ fn learned_columns(args: &Args, folder: &Path) -> Vec<String> {
 
 /// Prints the number of rows of each class.
 fn note_classes(points: &Points) {
-    let count = |k: usize| {
-        points.labels().unwrap_or_default().iter().filter(|&&label| usize::from(label) == k).count()
-    };
-    let names = points.class_names().iter().enumerate();
-    let each: Vec<String> = names.map(|(k, name)| format!("{name} ({})", grouped(count(k) as u64))).collect();
+    let classes = points.class_names().iter().zip(points.class_counts());
+    let each: Vec<String> = classes.map(|(name, n)| format!("{name} ({})", grouped(n as u64))).collect();
     if !each.is_empty() {
         note(&format!(
             "{}: {} classes, with their rows: {}",
@@ -106,7 +99,7 @@ fn note_classes(points: &Points) {
 
 /// Points of a table; the validation and test tables have the same columns.
 fn table(args: &Args, path: &Path, folder: &Path) -> Result<TrainingData> {
-    let options = input::options(args.columns.as_deref(), cells(args))?;
+    let options = input::options(args.columns.as_deref(), args.cells)?;
     let options = input::with_labels(options, args.labels.as_deref());
     let options_of_data = if args.keep_counters { options.clone() } else { options.clone().skip_counters() };
     let found = input::read(path, &options_of_data, &learned_columns(args, folder))?;
@@ -120,6 +113,7 @@ fn table(args: &Args, path: &Path, folder: &Path) -> Result<TrainingData> {
         Ok(Some(match input::is_table(path) {
             true => {
                 let found = input::read(path, &options, &like)?;
+                input::check_names(&found, &options, &like)?;
                 input::note_dropped(&found);
                 Points::from_table(found)?
             }

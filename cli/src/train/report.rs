@@ -11,8 +11,7 @@ use std::path::Path;
 /// Prints the summary of a run in a folder.
 pub fn print(learned: &TrainedFlow, folder: &Path) {
     let Some(report) = &learned.report else { return };
-    let is_images = learned.header.frames.images.is_some();
-    let text = format!("{}\n\n{}", table(report), next(folder, report, is_images, learned.dim()));
+    let text = format!("{}\n\n{}", table(report), next(folder, report, learned));
     summary(&text, || serde_json::json!(report));
 }
 
@@ -47,15 +46,20 @@ fn table(report: &TrainReport) -> String {
 }
 
 /// Commands to try next.
-fn next(folder: &Path, report: &TrainReport, is_images: bool, dim: usize) -> String {
-    let run = folder.display();
-    let mut lines = vec![if is_images {
-        format!("flowline sample {run} -o samples.png")
-    } else {
-        format!("flowline sample {run} -o samples.csv")
-    }];
-    if !is_images && dim == 2 {
-        lines.push(format!("flowline density {run} --grid 1024"));
+fn next(folder: &Path, report: &TrainReport, learned: &TrainedFlow) -> String {
+    let (run, images) = (folder.display(), learned.header.frames.images.as_ref());
+    let is_images = images.is_some();
+    let class = match images {
+        Some(images) => images.classes.map(|_| "0".to_owned()),
+        None => learned.class_names().first().map(|name| quoted(name)),
+    };
+    let label = class.map_or_else(String::new, |class| format!(" --label {class}"));
+    let file = if is_images { "samples.png" } else { "samples.csv" };
+    let mut lines = vec![format!("flowline sample {run}{label} -o {file}")];
+    match (is_images, learned.dim() == 2 && label.is_empty()) {
+        (true, _) => {}
+        (_, true) => lines.push(format!("flowline density {run} --grid 1024")),
+        (_, false) => lines.push(format!("flowline plot {run}{label}")),
     }
     lines.push(if is_images {
         format!("flowline info {run}")
@@ -69,6 +73,14 @@ fn next(folder: &Path, report: &TrainReport, is_images: bool, dim: usize) -> Str
         .or_else(|| report.files.get("samples"));
     let look = figure.map_or_else(String::new, |path| format!("Look at {path}\n"));
     format!("{look}Next: {}", lines.join("\n      "))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    match word.chars().all(|c| c.is_alphanumeric() || "._+-".contains(c)) && !word.is_empty() {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 /// Prints what an update of each phase costs.
