@@ -7,13 +7,9 @@ use super::IoError;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The lock file in a folder.
 const LOCK_FILE: &str = ".lock";
-/// How often, and how long, to wait for a process that only looks whether the folder is locked.
-const LOOKS: u32 = 3;
-const LOOK: Duration = Duration::from_millis(20);
 
 /// The lock, released when dropped.
 #[derive(Debug)]
@@ -30,7 +26,6 @@ impl Lock {
     /// symbolic link, whose target would be overwritten.
     pub(crate) fn take(folder: &Path) -> Result<Lock, IoError> {
         let path = folder.join(LOCK_FILE);
-        let mut looks = 0;
         loop {
             let refused = |source| IoError::Write { path: path.clone(), source };
             if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
@@ -39,10 +34,9 @@ impl Lock {
             let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
             let mut file = open.map_err(refused)?;
             match file.try_lock() {
-                // `lock_holder` holds the lock for a moment.
-                Err(TryLockError::WouldBlock) if looks < LOOKS => {
-                    looks += 1;
-                    std::thread::sleep(LOOK);
+                // A shared lock can be had beside another one: `lock_holder` looks at the folder, for a moment.
+                Err(TryLockError::WouldBlock) if file.try_lock_shared().is_ok() => {
+                    std::thread::yield_now();
                     continue;
                 }
                 Err(TryLockError::WouldBlock) => {
@@ -114,6 +108,7 @@ fn is_at(_: &File, _: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     #[test]
     fn a_folder_has_one_holder_at_a_time_and_a_leftover_file_locks_nothing() {
@@ -131,6 +126,25 @@ mod tests {
         fs::remove_file(folder.path().join(LOCK_FILE)).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         Lock::take(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_looks_at_a_folder_does_not_keep_another_from_its_lock() {
+        let folder = crate::io::scratch();
+        fs::write(folder.path().join(LOCK_FILE), "99999999").unwrap();
+        let is_done = AtomicBool::new(false);
+        let look = || {
+            while !is_done.load(Relaxed) {
+                lock_holder(folder.path());
+            }
+        };
+        std::thread::scope(|threads| {
+            threads.spawn(look);
+            threads.spawn(look);
+            let taken: Vec<_> = (0..2000).map(|_| Lock::take(folder.path()).map(drop)).collect();
+            is_done.store(true, Relaxed);
+            assert!(taken.iter().all(Result::is_ok), "{:?}", taken.iter().find(|taken| taken.is_err()));
+        });
     }
 
     #[cfg(unix)]
