@@ -190,7 +190,9 @@ fn binary(op: BinaryOp, a: &Type, b: &Type) -> Inferred {
     match op {
         BinaryOp::And | BinaryOp::Or => need(bool_operand, || "the operands must be bool".into())?,
         BinaryOp::Div => float(&ty)?,
-        _ => need(!bool_operand, || "arithmetic is not defined for bool".into())?,
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Max | BinaryOp::Min => {
+            need(!bool_operand, || "arithmetic is not defined for bool".into())?;
+        }
     }
     Ok(ty)
 }

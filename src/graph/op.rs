@@ -86,39 +86,66 @@ macro_rules! unary_ops {
 }
 super::functions::float_functions!(unary_ops);
 
-/// Elementwise functions of two operands of equal type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BinaryOp {
-    /// a + b (integers wrap)
-    Add,
-    /// a - b (integers wrap)
-    Sub,
-    /// a b (integers wrap)
-    Mul,
-    /// a / b for floats
-    Div,
-    /// the larger operand; NaN if either operand is NaN
-    Max,
-    /// the smaller operand; NaN if either operand is NaN
-    Min,
-    /// logical and of bools
-    And,
-    /// logical or of bools
-    Or,
+/// Defines operations of two operands, with their names in printed graphs.
+macro_rules! two_operand_ops {
+    ($(#[$of:meta])* $kind:ident { $($(#[$doc:meta])* $op:ident $name:literal,)* }) => {
+        $(#[$of])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $kind {
+            $($(#[$doc])* $op,)*
+        }
+
+        impl $kind {
+            /// The name used in printed graphs.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($kind::$op => $name,)*
+                }
+            }
+
+            /// The operation of this name.
+            pub(super) fn named(name: &str) -> Option<$kind> {
+                [$($kind::$op),*].into_iter().find(|op| op.name() == name)
+            }
+        }
+    };
 }
 
-/// Elementwise comparisons of two operands of equal type. The result is bool; comparisons with NaN are false,
-/// except `Ne`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CompareOp {
-    /// a = b
-    Eq,
-    /// a != b
-    Ne,
-    /// a < b
-    Lt,
-    /// a <= b
-    Le,
+two_operand_ops! {
+    /// Elementwise functions of two operands of equal type.
+    BinaryOp {
+        /// a + b (integers wrap)
+        Add "add",
+        /// a - b (integers wrap)
+        Sub "sub",
+        /// a b (integers wrap)
+        Mul "mul",
+        /// a / b for floats
+        Div "div",
+        /// the larger operand; NaN if either operand is NaN
+        Max "max",
+        /// the smaller operand; NaN if either operand is NaN
+        Min "min",
+        /// logical and of bools
+        And "and",
+        /// logical or of bools
+        Or "or",
+    }
+}
+
+two_operand_ops! {
+    /// Elementwise comparisons of two operands of equal type. The result is bool; comparisons with NaN are false,
+    /// except `Ne`.
+    CompareOp {
+        /// a = b
+        Eq "eq",
+        /// a != b
+        Ne "ne",
+        /// a < b
+        Lt "lt",
+        /// a <= b
+        Le "le",
+    }
 }
 
 /// Reductions.
@@ -384,34 +411,6 @@ impl Op {
             Op::Custom(_) => "custom",
             Op::Cond(_) => "cond",
             Op::Proj(_) => "proj",
-        }
-    }
-}
-
-impl BinaryOp {
-    /// The name used in printed graphs.
-    pub fn name(self) -> &'static str {
-        match self {
-            BinaryOp::Add => "add",
-            BinaryOp::Sub => "sub",
-            BinaryOp::Mul => "mul",
-            BinaryOp::Div => "div",
-            BinaryOp::Max => "max",
-            BinaryOp::Min => "min",
-            BinaryOp::And => "and",
-            BinaryOp::Or => "or",
-        }
-    }
-}
-
-impl CompareOp {
-    /// The name used in printed graphs.
-    pub fn name(self) -> &'static str {
-        match self {
-            CompareOp::Eq => "eq",
-            CompareOp::Ne => "ne",
-            CompareOp::Lt => "lt",
-            CompareOp::Le => "le",
         }
     }
 }

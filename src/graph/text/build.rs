@@ -32,19 +32,6 @@ pub(super) struct Statement {
 
 type Built<T> = Result<T, String>;
 
-const BINARY: [BinaryOp; 8] = [
-    BinaryOp::Add,
-    BinaryOp::Sub,
-    BinaryOp::Mul,
-    BinaryOp::Div,
-    BinaryOp::Max,
-    BinaryOp::Min,
-    BinaryOp::And,
-    BinaryOp::Or,
-];
-
-const COMPARE: [CompareOp; 4] = [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le];
-
 impl Atom {
     fn show(&self) -> String {
         match &self.inner {
@@ -94,10 +81,10 @@ impl Statement {
         if let Some(op) = UnaryOp::named(name) {
             return Ok(Op::Unary(op));
         }
-        if let Some(op) = BINARY.into_iter().find(|op| op.name() == name) {
+        if let Some(op) = BinaryOp::named(name) {
             return Ok(Op::Binary(op));
         }
-        if let Some(op) = COMPARE.into_iter().find(|op| op.name() == name) {
+        if let Some(op) = CompareOp::named(name) {
             return Ok(Op::Compare(op));
         }
         Ok(match name {
