@@ -4,12 +4,28 @@
 use super::PlotError;
 use crate::ode::{AsNumbers, AtTime};
 
-/// Samples per curve, and the minimum and maximum per step.
+/// Samples per curve, and the minimum and maximum per step before refinement.
 const SAMPLES: usize = 20_000;
-const PER_STEP: [usize; 2] = [2, 24];
+const PER_STEP: [usize; 2] = [2, 8];
+/// The range of an axis, in pixels.
+const AXIS: f64 = 1500.0;
+/// The curve is refined until neighboring samples change their direction by less than this, in pixels. A chord is then about a
+/// quarter of it away from the curve.
+const BEND: f64 = 1.0;
+/// Most rounds of refinement. Each halves the distances between samples.
+const ROUNDS: usize = 8;
 
 /// A point of a path: t, and the drawn values of y.
 pub(super) type Point = (f64, Vec<f64>);
+
+/// What the axes of a figure show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scales {
+    /// All values are on one axis, against t.
+    Common,
+    /// Each value has an axis of its own.
+    Own,
+}
 
 /// The drawn parts of a solution.
 pub(super) struct Trace {
@@ -28,11 +44,17 @@ impl Trace {
     ///
     /// Saved values on the curve are drawn as dots. Values of a `save_fn` are drawn instead of the curve,
     /// because the caller chose them.
-    pub fn of(solution: &impl AsNumbers, pick: &dyn Fn(&[f64]) -> Vec<f64>) -> Result<Trace, PlotError> {
+    pub fn of(
+        solution: &impl AsNumbers,
+        scales: Scales,
+        pick: &dyn Fn(&[f64]) -> Vec<f64>,
+    ) -> Result<Trace, PlotError> {
         let picked = |(t, y): AtTime| (t, pick(&y));
         let events = solution.events();
         let pieces = match solution.has_saved_on_curve() {
-            true => sampled(solution, &events, pick),
+            true => {
+                sampled(solution, &events, pick).and_then(|pieces| refined(pieces, solution, scales, pick))
+            }
             false => None,
         };
         let saved = match &pieces {
@@ -106,6 +128,70 @@ fn sampled(
         }
     }
     Some(pieces)
+}
+
+/// The curve with further samples where it bends.
+fn refined(
+    mut pieces: Vec<Vec<Point>>,
+    solution: &impl AsNumbers,
+    scales: Scales,
+    pick: &dyn Fn(&[f64]) -> Vec<f64>,
+) -> Option<Vec<Vec<Point>>> {
+    let pixels = pixels_per_unit(&pieces, scales);
+    for _ in 0..ROUNDS {
+        let bent: Vec<Vec<bool>> = pieces.iter().map(|piece| bent(piece, &pixels)).collect();
+        let middle = |pair: &[Point]| pair[0].0 + 0.5 * (pair[1].0 - pair[0].0);
+        let times: Vec<f64> = pieces
+            .iter()
+            .zip(&bent)
+            .flat_map(|(piece, bent)| piece.windows(2).zip(bent).filter(|&(_, &is_bent)| is_bent))
+            .map(|(pair, _)| middle(pair))
+            .collect();
+        if times.is_empty() || times.len() + pieces.iter().map(Vec::len).sum::<usize>() > SAMPLES {
+            break;
+        }
+        let values = solution.on_curve(&times)?;
+        let mut added = times.into_iter().zip(values.iter().map(|y| pick(y)));
+        for (piece, bent) in pieces.iter_mut().zip(&bent) {
+            let old = std::mem::take(piece);
+            for (i, point) in old.into_iter().enumerate() {
+                piece.push(point);
+                piece.extend(bent.get(i).copied().unwrap_or(false).then(|| added.next()).flatten());
+            }
+        }
+    }
+    Some(pieces)
+}
+
+/// Pixels per unit of each value.
+fn pixels_per_unit(pieces: &[Vec<Point>], scales: Scales) -> Vec<f64> {
+    let extent = |values: &mut dyn Iterator<Item = f64>| {
+        let [low, high] =
+            values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], y| [low.min(y), high.max(y)]);
+        if high > low { AXIS / (high - low) } else { 0.0 }
+    };
+    let (points, n) =
+        (|| pieces.iter().flatten(), pieces.first().and_then(|piece| piece.first()).map_or(0, |p| p.1.len()));
+    match scales {
+        Scales::Common => vec![extent(&mut points().flat_map(|p| p.1.iter().copied())); n],
+        Scales::Own => (0..n).map(|j| extent(&mut points().map(|p| p.1[j]))).collect(),
+    }
+}
+
+/// For each pair of neighbors, whether the curve bends at one of them: the sample is away from the chord of its neighbors.
+fn bent(piece: &[Point], pixels: &[f64]) -> Vec<bool> {
+    let bends = piece.windows(3).map(|three| {
+        let [(t0, y0), (t, y), (t1, y1)] = three else { return false };
+        let along = if t1 == t0 { 0.5 } else { (t - t0) / (t1 - t0) };
+        let off = |j: usize| (y[j] - y0[j] - along * (y1[j] - y0[j])).abs() * pixels[j];
+        (0..pixels.len()).any(|j| off(j) > BEND)
+    });
+    let mut pairs = vec![false; piece.len().saturating_sub(1)];
+    for (i, bends) in bends.enumerate() {
+        pairs[i] |= bends;
+        pairs[i + 1] |= bends;
+    }
+    pairs
 }
 
 /// Whether a state reset changed the values: they differ by more than a billionth of the step to `end` can explain.

@@ -5,7 +5,7 @@ use super::{
     color::{INK, SERIES, time_color},
     sheet::Anchor,
     tags::{self, Tag},
-    trace::Trace,
+    trace::{Scales, Trace},
 };
 #[cfg(feature = "autodiff")]
 use crate::adjoint::{TensorSolution, TensorState};
@@ -98,7 +98,8 @@ pub fn time_series(solution: &impl AsNumbers, names: &[&str]) -> Result<Figure, 
     let n = solution.num_shown();
     let drawn: Vec<usize> =
         if n <= MOST { (0..n).collect() } else { (0..MOST).map(|i| i * (n - 1) / (MOST - 1)).collect() };
-    let trace = Trace::of(solution, &|y| drawn.iter().filter_map(|&j| y.get(j).copied()).collect())?;
+    let trace =
+        Trace::of(solution, Scales::Common, &|y| drawn.iter().filter_map(|&j| y.get(j).copied()).collect())?;
     let name = |&j: &usize| names.get(j).map_or_else(|| format!("y{j}"), |name| (*name).to_owned());
     against_time(&trace, &drawn.iter().map(name).collect::<Vec<_>>())
 }
@@ -123,7 +124,7 @@ pub fn phase_portrait(
     names: [&str; 2],
     project: impl Fn(&[f64]) -> [f64; 2],
 ) -> Result<Figure, PlotError> {
-    in_plane(&Trace::of(solution, &|y| project(y).to_vec())?, names)
+    in_plane(&Trace::of(solution, Scales::Own, &|y| project(y).to_vec())?, names)
 }
 
 fn against_time(trace: &Trace, names: &[String]) -> Result<Figure, PlotError> {
@@ -213,7 +214,8 @@ fn plane_size(aspect: f64) -> Size {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ode::{Event, Ode, SaveAt};
+    use crate::ode::tests::draw::Draw;
+    use crate::ode::{Event, Method, Ode, SaveAt};
     use crate::plot::marks::Mark;
 
     fn circle(_t: f64, y: &[f64; 2]) -> [f64; 2] {
@@ -224,16 +226,45 @@ mod tests {
         move |y| pick.iter().map(|&j| y[j]).collect()
     }
 
+    /// Oscillations of two frequencies, of which one may decay fast: few long steps, or many short ones.
     #[test]
-    fn a_curve_is_sampled_between_its_steps_and_at_its_saved_points() {
-        let save = SaveAt::ts(&[1.0, 2.5]).and_steps().and_dense();
-        let solution = Ode::new(circle).save_at(save).solve(0.0, 6.0, [1.0, 0.0]).unwrap();
-        let trace = Trace::of(&solution, &columns(&[0])).unwrap();
-        assert_eq!(trace.pieces.len(), 1);
-        assert_eq!(trace.pieces[0].len(), 1 + 24 * (solution.step_times.len() - 1));
-        assert_eq!(trace.dots.len(), solution.ts.len());
-        let off = trace.points().map(|(t, y)| (y[0] - t.cos()).abs()).fold(0.0, f64::max);
-        assert!(off < 1e-5, "{off}");
+    fn chords_of_a_curve_are_within_a_pixel_of_it() {
+        let (mut draw, mut most, mut fewest) = (Draw(36), 0, usize::MAX);
+        for _ in 0..60 {
+            let (rate, decay, t1) =
+                (draw.uniform(0.2, 8.0), draw.one(&[0.0, 1.0, 40.0]), draw.uniform(0.5, 20.0));
+            let field = move |t: f64, y: &[f64; 2]| [(rate * t).cos(), -decay * (y[1] - t.sin())];
+            let (rtol, method) =
+                (draw.one(&[1e-2, 1e-6]), draw.one(&[Method::Tsit5, Method::Vern9, Method::Bosh3]));
+            let save = SaveAt::ts(&[0.3 * t1]).and_steps().and_dense();
+            let solution =
+                Ode::new(field).method(method).rtol(rtol).save_at(save).solve(0.0, t1, [0.0, 1.0]).unwrap();
+            for scales in [Scales::Common, Scales::Own] {
+                let trace = Trace::of(&solution, scales, &columns(&[0, 1])).unwrap();
+                assert_eq!((trace.pieces.len(), trace.dots.len()), (1, solution.ts.len()));
+                let all: Vec<f64> = trace.points().flat_map(|p| p.1.clone()).collect();
+                let extent = |j: usize| {
+                    let own = all.iter().skip(j).step_by(if scales == Scales::Own { 2 } else { 1 });
+                    let own = own.copied().fold([f64::MAX, f64::MIN], |[a, b], y| [a.min(y), b.max(y)]);
+                    (own[1] - own[0]).max(f64::MIN_POSITIVE)
+                };
+                let extents = if scales == Scales::Own { [extent(0), extent(1)] } else { [extent(0); 2] };
+                let curve = solution.dense().unwrap();
+                for pair in trace.pieces[0].windows(2) {
+                    let middle = curve.eval(0.5 * (pair[0].0 + pair[1].0)).unwrap();
+                    for (j, extent) in extents.iter().enumerate() {
+                        let off = (middle[j] - 0.5 * (pair[0].1[j] + pair[1].1[j])).abs() / extent;
+                        assert!(
+                            1500.0 * off < 1.0,
+                            "{off:e} at {}: {rate} {decay} {t1} {method:?}",
+                            pair[0].0
+                        );
+                    }
+                }
+                (most, fewest) = (most.max(trace.points().count()), fewest.min(trace.points().count()));
+            }
+        }
+        assert!(fewest < 200 && most > 1000, "{fewest} to {most} samples");
     }
 
     #[test]
@@ -241,7 +272,7 @@ mod tests {
         let ode = Ode::new(circle).save_at(SaveAt::ts(&[1.0, 2.0]).and_dense()).save_fn(|_t, y| [2.0 * y[0]]);
         let solution = ode.solve(0.0, 3.0, [1.0, 0.0]).unwrap();
         assert_eq!(solution.num_shown(), 1);
-        let trace = Trace::of(&solution, &columns(&[0])).unwrap();
+        let trace = Trace::of(&solution, Scales::Common, &columns(&[0])).unwrap();
         assert_eq!(trace.pieces[0], [(1.0, vec![solution.ys[0][0]]), (2.0, vec![solution.ys[1][0]])]);
     }
 
@@ -252,7 +283,7 @@ mod tests {
             .event(Event::falling(), |_t, y| y[1])
             .save_at(SaveAt::dense());
         let solution = ball.solve(0.0, 3.0, [10.0, 0.0]).unwrap();
-        let trace = Trace::of(&solution, &columns(&[0, 1])).unwrap();
+        let trace = Trace::of(&solution, Scales::Common, &columns(&[0, 1])).unwrap();
         let bounces = solution.events.iter().filter(|occurrence| occurrence.index == 0).count();
         assert!(bounces == 1 && solution.events.len() > bounces, "{:?}", solution.events);
         assert_eq!(trace.pieces.len(), 1 + bounces);
@@ -280,8 +311,11 @@ mod tests {
             .save_at(SaveAt::ts(&[0.5, 1.0]).and_dense());
         let plain = plain.solve(0.0, 5.0, [10.0, 0.0]).unwrap();
         let traced = traced.solve(0.0, 5.0, Tensor::from([10.0, 0.0])).unwrap();
-        let [a, b] =
-            [Trace::of(&plain, &columns(&[0, 1])), Trace::of(&traced, &columns(&[0, 1]))].map(Result::unwrap);
+        let [a, b] = [
+            Trace::of(&plain, Scales::Own, &columns(&[0, 1])),
+            Trace::of(&traced, Scales::Own, &columns(&[0, 1])),
+        ]
+        .map(Result::unwrap);
         assert!(a.pieces.len() > 1 && a.events.len() == b.events.len() && a.dots.len() == b.dots.len());
         let lengths = |trace: &Trace| trace.pieces.iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(lengths(&a), lengths(&b));
