@@ -12,7 +12,7 @@ const BETWEEN: f64 = -0.3;
 /// Trains on [`ToyDensity::Moons`]. The share of the upper branch and log p(x), of the samples and of the density, and the effective sample size.
 fn run(trainer: Trainer, n: usize) -> flowline::Result<([f64; 2], [f64; 2], f64)> {
     let learned = trainer.run()?;
-    let found = learned.inpaint(&[X, f64::NAN], n, &Key::new(1))?;
+    let found = learned.sample_given(&[X, f64::NAN], n, &Key::new(1))?;
     let above = found.rows.chunks_exact(2).filter(|row| row[1] > BETWEEN).count() as f64 / n as f64;
     let (density, step) = (ToyDensity::Moons.density(), 1e-3);
     let at = |i: i32| (f64::from(i) + 0.5) * step;

@@ -109,7 +109,7 @@ pub enum Error {
         /// A change of the parameters that changes no residual, such as `p[0] changes by 1 and p[1] by -2`.
         combination: String,
     },
-    /// Too few of the proposals of missing coordinates count; see [`Cnf::inpaint`](crate::cnf::Cnf::inpaint).
+    /// Too few of the proposals of missing coordinates count; see [`Cnf::sample_given`](crate::cnf::Cnf::sample_given).
     #[cfg(feature = "autodiff")]
     #[error(
         "the effective sample size is {effective:.1} of {num_proposals} proposals, but at least 100 are needed: with {given} given and {missing} missing coordinates, the given values are improbable, or too many coordinates are missing; give values nearer to the data, or more of them"

@@ -159,12 +159,12 @@ fn weighed(found: &Inpainted) -> String {
 }
 
 /// Rows with given columns, and a warning if they repeat often.
-fn inpaint(args: &Args, learned: &TrainedFlow, key: &Key) -> Result<Inpainted> {
+fn sample_given(args: &Args, learned: &TrainedFlow, key: &Key) -> Result<Inpainted> {
     if learned.header.frames.images.is_some() {
         // The library says why not.
-        return Ok(learned.inpaint(&[], args.count, key)?);
+        return Ok(learned.sample_given(&[], args.count, key)?);
     }
-    let found = learned.inpaint(&given::row(&args.given, &learned.columns())?, args.count, key)?;
+    let found = learned.sample_given(&given::row(&args.given, &learned.columns())?, args.count, key)?;
     if found.effective_sample_size < args.count as f64 {
         let [effective, n] = [found.effective_sample_size as u64, args.count as u64].map(grouped);
         note(&format!(
@@ -189,7 +189,7 @@ fn points(
     let d = learned.dim();
     let counted =
         |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
-    let inpainted = if args.given.is_empty() { None } else { Some(inpaint(args, learned, key)?) };
+    let inpainted = if args.given.is_empty() { None } else { Some(sample_given(args, learned, key)?) };
     let parts: Parts<f64> = match &inpainted {
         Some(found) => Box::new(std::iter::once(Ok(found.rows.clone()))),
         None => Box::new(learned.sample_parts(n, key)?.map(|part| part.map(Rows::into_values))),

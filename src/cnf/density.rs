@@ -23,6 +23,7 @@ impl<D: VelocityField> Cnf<D> {
     ///
     /// # Errors
     /// Invalid settings, or a solve that ended early.
+    #[doc(alias = "logpdf")]
     pub fn log_prob(&self, x: &Tensor) -> Result<Tensor> {
         self.clone().divergence(Divergence::Exact).log_prob_estimate(x, &Key::new(0))
     }

@@ -31,7 +31,7 @@ const LEAST_PROPOSALS: usize = 4096;
 /// The smallest effective sample size that is a result.
 const LEAST_EFFECTIVE: f64 = 100.0;
 
-/// Rows with the given coordinates; see [`Cnf::inpaint`].
+/// Rows with the given coordinates; see [`Cnf::sample_given`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inpainted {
@@ -65,7 +65,7 @@ struct Weighted {
 
 impl<D: VelocityField> Cnf<D> {
     /// n rows with the given coordinates of `row`; the others, which are NaN in `row`, are sampled from their
-    /// conditional density, by importance resampling.
+    /// conditional density, by importance resampling. For pixels this is called inpainting.
     ///
     /// # Shapes and units
     /// A row has `dim` coordinates, in the coordinates of the flow.
@@ -95,20 +95,21 @@ impl<D: VelocityField> Cnf<D> {
     /// use flowline::nn::*;
     /// let key = Key::new(0);
     /// let flow = Cnf::new(ConcatSquash::new(2, [8], &key)).rtol(1e-3).atol(1e-3);
-    /// let found = flow.inpaint(&[0.5, f64::NAN], 100, &key)?;
+    /// let found = flow.sample_given(&[0.5, f64::NAN], 100, &key)?;
     /// assert!(found.rows.chunks(2).all(|row| row[0] == 0.5 && row[1].is_finite()));
     /// assert!(found.effective_sample_size > 1000.0, "of {}", found.num_proposals);
     /// # Ok::<(), flowline::Error>(())
     /// ```
     #[track_caller]
-    pub fn inpaint(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
-        self.inpaint_in(row, n, key, &[])
+    #[doc(alias = "inpaint")]
+    pub fn sample_given(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
+        self.given_in(row, n, key, &[])
     }
 
-    /// [`Cnf::inpaint`] in coordinates `L x` for x of the flow, with a lower triangular L; the identity if it is empty.
-    /// A given coordinate is then none of the flow, so densities are weighed in these coordinates.
+    /// [`Cnf::sample_given`] in coordinates `L x` for x of the flow, with a lower triangular L; the identity if it is
+    /// empty. A given coordinate is then none of the flow, so densities are weighed in these coordinates.
     #[track_caller]
-    pub(crate) fn inpaint_in(&self, row: &[f64], n: usize, key: &Key, root: &[f64]) -> Result<Inpainted> {
+    pub(crate) fn given_in(&self, row: &[f64], n: usize, key: &Key, root: &[f64]) -> Result<Inpainted> {
         assert!(n > 0, "n is 0, but a sample needs at least one row");
         assert!(self.context.is_none(), "inpainting is for flows that are not conditioned on classes");
         let question = Question::new(row, self.base.dim);

@@ -12,7 +12,7 @@ use crate::triangular::{below, cholesky};
 impl Fitted {
     /// n rows with the given coordinates of `row`; the others, which are NaN in `row`, are sampled from their conditional
     /// density. If the coordinates of the flow are decorrelated, proposals are weighted in those before the decorrelation.
-    pub(crate) fn inpaint(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
+    pub(crate) fn sample_given(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
         if self.frames.images.is_some() {
             let (what, reason) = (
                 "samples with given coordinates",
@@ -46,7 +46,7 @@ impl Fitted {
             return Err(EvalError::Point { place, row: 0, value, reason }.into());
         }
         let mut found =
-            drawable(self.chosen()?, tolerances).inpaint_in(&scaled, n.max(1), key, &standard.factor)?;
+            drawable(self.chosen()?, tolerances).given_in(&scaled, n.max(1), key, &standard.factor)?;
         found.rows.truncate(n * d);
         found.rows = standard.unscaled(&found.rows);
         for drawn in found.rows.chunks_exact_mut(d) {
@@ -95,7 +95,7 @@ pub(super) mod tests {
         let (mean, std) = ([1e6, -3.0, 0.02], [100.0, 0.5, 1e-3]);
         let fitted = still(mean, std);
         let (row, n) = ([f64::NAN, -2.3, f64::NAN], 800);
-        let found = fitted.inpaint(&row, n, &Key::new(4)).unwrap();
+        let found = fitted.sample_given(&row, n, &Key::new(4)).unwrap();
         assert!(found.rows.len() == 3 * n && found.rows.chunks(3).all(|row| row[1] == -2.3));
         for i in [0, 2] {
             let column: Vec<f64> =
@@ -107,7 +107,7 @@ pub(super) mod tests {
         let log_p = -0.5 * 1.4_f64.powi(2) - (0.5 * std::f64::consts::TAU.sqrt()).ln();
         let off = (found.log_prob_given - log_p).abs();
         assert!(off < 4.5 * found.log_prob_given_stderr + 1e-3, "{} {log_p}", found.log_prob_given);
-        let far = fitted.inpaint(&[f64::NAN, 97.0, f64::NAN], n, &Key::new(4)).unwrap_err().to_string();
+        let far = fitted.sample_given(&[f64::NAN, 97.0, f64::NAN], n, &Key::new(4)).unwrap_err().to_string();
         assert!(far.contains("97.0") && far.contains("200 standard deviations"), "{far}");
         // The density of a row, and its parts.
         let whole = fitted.log_prob([[1e6, -2.3, 0.02]]).unwrap()[0];

@@ -10,6 +10,7 @@ tree! {
     ///
     /// # Shapes and units
     /// x `[rows, in]`, W `[in, out]`, b `[out]`, y `[rows, out]`.
+    #[doc(alias = "Dense")]
     pub struct Linear {
         /// W, of shape `[in, out]`; it multiplies rows from the right.
         pub weight: Tensor,

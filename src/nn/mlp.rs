@@ -7,6 +7,8 @@ use crate::tree;
 
 tree! {
     /// Affine layers with an activation between them; none after the last.
+    #[doc(alias = "Chain")]
+    #[doc(alias = "Sequential")]
     pub struct Mlp {
         /// The layers.
         pub layers: Vec<Linear>,

@@ -365,8 +365,9 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self
     }
     /// Times at which steps end exactly. Times outside the interval are ignored. After such a time the solve
-    /// continues with the proposed step size and the controller's history. `tstops` is an error with
-    /// [`StepTo`](super::StepTo), which sets all step times, and with a traced t0 or t1.
+    /// continues with the proposed step size and the controller's history. For times at which the vector field jumps,
+    /// use [`discontinuities`](Self::discontinuities). `tstops` is an error with [`StepTo`](super::StepTo), which sets all
+    /// step times, and with a traced t0 or t1.
     pub fn tstops(mut self, ts: &[f64]) -> Self {
         self.settings.tstops.extend(ts);
         self

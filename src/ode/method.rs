@@ -31,17 +31,25 @@ pub enum Method {
     /// The two-stage method of order 2 with the smallest error bound.
     Ralston,
     /// Shu and Osher's third order strong-stability-preserving method.
+    #[doc(alias = "SSPRK33")]
     Ssprk3,
     /// Bogacki and Shampine 3(2); `BS3`, `ode23`, `RK23` in other libraries.
     #[doc(alias = "Bs3")]
+    #[doc(alias = "RK23")]
+    #[doc(alias = "ode23")]
     Bosh3,
     /// The classical method of order 4.
     Rk4,
     /// Fehlberg 4(5); `rkf45` in other libraries.
+    #[doc(alias = "rkf45")]
     Fehlberg45,
     /// Cash and Karp 5(4).
+    #[doc(alias = "rkck")]
     CashKarp,
     /// Dormand and Prince 5(4); `ode45`, `RK45`, `dopri5` in other libraries.
+    #[doc(alias = "DP5")]
+    #[doc(alias = "RK45")]
+    #[doc(alias = "ode45")]
     Dopri5,
     /// Tsitouras 5(4). The default.
     #[default]
@@ -53,6 +61,8 @@ pub enum Method {
     /// Its error estimate combines two estimates and can vanish at some step sizes on scalar problems. On y' =
     /// y cos t from 0 to 20, at 121 tolerances from 1e-4 to 1e-10, the ratio of error to tolerance has the
     /// median 8 and the maximum 5,300 (SciPy's DOP853: 7 and 3,100).
+    #[doc(alias = "DP8")]
+    #[doc(alias = "dopri8")]
     Dop853,
     /// Verner's most efficient pair 9(8).
     Vern9,
@@ -64,6 +74,7 @@ pub enum Method {
     /// computed once per accepted step; in ensembles, once per attempt.
     Rodas5P,
     /// Shampine and Reichelt's Rosenbrock method of order 2 for stiff problems at loose tolerances; `ode23s` of MATLAB.
+    #[doc(alias = "ode23s")]
     Rosenbrock23,
     /// The Runge-Kutta-Chebyshev method of order 2 by Sommeijer, Shampine and Verwer; `RKC` in other
     /// libraries. It is explicit and needs no Jacobian. It is for problems such as diffusion, whose Jacobian

@@ -102,6 +102,7 @@ impl<D, const N: usize> fmt::Display for Sensitivity<D, N> {
 impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f64; N], G> {
     /// Creates an `Ode` from a [`vector_field!`](crate::vector_field), like [`Ode::from_field`], with forward
     /// sensitivities available.
+    #[doc(alias = "ODEForwardSensitivityProblem")]
     pub fn from_generic(field: G) -> Self {
         Ode::from_field(field)
     }

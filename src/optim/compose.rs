@@ -61,6 +61,7 @@ pub fn chain(optimizers: impl OptimizerList) -> Optimizer {
 /// # References
 /// Pascanu, Mikolov and Bengio (2013), On the difficulty of training recurrent neural networks, algorithm 1.
 #[track_caller]
+#[doc(alias = "clip_grad_norm")]
 pub fn clip_by_global_norm(max: impl Into<Tensor>) -> Optimizer {
     ClipGlobalNorm { max: Hyper::new("max", max) }.into()
 }
@@ -133,6 +134,7 @@ pub fn masked(
 /// assert_eq!(x.item(), -2.0);
 /// ```
 #[track_caller]
+#[doc(alias = "MultiSteps")]
 pub fn accumulate_gradients(every: impl Into<Tensor>, inner: impl Into<Optimizer>) -> Optimizer {
     Accumulate { every: Hyper::new("every", every), inner: inner.into() }.into()
 }

@@ -86,6 +86,7 @@ pub struct FitResult<M> {
     /// The state of the optimizer after the last update.
     pub opt_state: OptState,
     /// All updates made, those before [`Fit::resume`] included.
+    #[doc(alias = "iteration")]
     pub num_updates: usize,
     /// The loss before each update of this call, over the batch of the update.
     pub losses: Vec<f64>,

@@ -9,8 +9,9 @@ use crate::tensor::{Key, Output, Tensor, Tree};
 /// the loss before each update.
 ///
 /// One update (loss, gradient and optimizer) is traced and compiled once. The loss is the same function at
-/// every update; it captures any data it needs. [`Fit`](super::Fit) trains by batches, with random numbers and held-out
-/// rows.
+/// every update; it captures any data it needs. All optimizers are first-order: they use the gradient alone, and there is
+/// no Gauss-Newton or Levenberg-Marquardt method. [`covariance`](super::covariance) gives the standard errors of a
+/// least-squares fit. [`Fit`](super::Fit) trains by batches, with random numbers and held-out rows.
 ///
 /// # Errors
 /// Errors of the loss, and [`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss), which names the first update whose loss is infinite or
@@ -37,6 +38,8 @@ use crate::tensor::{Key, Output, Tensor, Tree};
 /// assert!(losses.len() == 500 && losses[499] < 1e-6 * losses[0]);
 /// # Ok::<(), flowline::Error>(())
 /// ```
+#[doc(alias = "least_squares")]
+#[doc(alias = "curve_fit")]
 pub fn minimize<M: Tree, L: Output<Tree = Tensor>>(
     loss: impl Fn(&M) -> L + Send + Sync,
     start: M,

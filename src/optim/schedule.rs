@@ -27,6 +27,7 @@ pub enum Schedule {
         end: Tensor,
     },
     /// `end + (peak - end) (1 + cos(pi min(n, N) / N)) / 2`
+    #[doc(alias = "CosineAnnealing")]
     Cosine {
         /// The rate at n = 0.
         peak: Tensor,
@@ -111,6 +112,7 @@ impl Schedule {
     /// let rate = Schedule::cosine_decay(0.1, 100).at(&Tensor::from(50u32));
     /// assert!((rate.item() - 0.05).abs() < 1e-12);
     /// ```
+    #[doc(alias = "CosineAnnealing")]
     pub fn cosine_decay(peak: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
         Schedule::Cosine { peak: peak.into(), updates: updates.into(), end: real(0.0) }
     }

@@ -128,6 +128,7 @@ pub(super) fn value_with_grad<M: Tree, L: Output<Tree: Loss>>(
 /// # Ok::<(), flowline::Error>(())
 /// ```
 #[track_caller]
+#[doc(alias = "withgradient")]
 pub fn value_and_grad<M: Tree, L: Output<Tree: Loss>>(
     f: impl FnOnce(&M) -> L,
     at: &M,

@@ -94,6 +94,7 @@ pub struct Jit<'f, Args, T> {
 /// assert_eq!((z.to_vec(), rotate.num_traces()), (vec![1.0; 4], 1));
 /// # Ok::<(), flowline::Error>(())
 /// ```
+#[doc(alias = "compile")]
 pub fn jit<'f, Args: Tree, F>(f: F) -> Jit<'f, Args, <F::Out as Output>::Tree>
 where
     F: Traceable<Args> + Send + Sync + 'f,

@@ -16,6 +16,9 @@ const FOLDS: u32 = 2;
 tree! {
     /// A random key: two words. Use a key only once: for each further sample `split` it, or `fold_in` a
     /// counter. Two samples of one key are made of the same random bits, also if their distributions differ.
+    #[doc(alias = "PRNGKey")]
+    #[doc(alias = "Rng")]
+    #[doc(alias = "seed")]
     pub struct Key { words: Tensor }
 }
 
@@ -59,6 +62,7 @@ impl Key {
     ///
     /// They are not independent of the [normal](Key::normal), [Rademacher](Key::rademacher) or other samples of the same
     /// key, which are functions of the same bits: [`Key::split`] the key.
+    #[doc(alias = "rand")]
     pub fn uniform(&self, shape: impl Into<Shape>) -> Tensor {
         self.uniform_draws(shape.into())
     }
@@ -72,6 +76,7 @@ impl Key {
     ///
     /// They are not independent of the [uniform](Key::uniform) samples of the same key, which are u and v: [`Key::split`]
     /// the key.
+    #[doc(alias = "randn")]
     pub fn normal(&self, shape: impl Into<Shape>) -> Tensor {
         self.normal_draws(shape.into())
     }

@@ -28,7 +28,7 @@ use std::path::Path;
 /// | score rows | [`log_prob`](Self::log_prob); in parts [`log_prob_parts`](Self::log_prob_parts) |
 /// | draw rows and score them | [`sample_with_log_prob`](Self::sample_with_log_prob) |
 /// | set tolerances, steps, class, noise | [`rtol`](Self::rtol), [`atol`](Self::atol), [`steps`](Self::steps), [`class`](Self::class), [`noise_draws`](Self::noise_draws) |
-/// | complete rows, find unusual rows | [`inpaint`](Self::inpaint), [`anomaly_scores`](Self::anomaly_scores) |
+/// | complete rows, find unusual rows | [`sample_given`](Self::sample_given), [`anomaly_scores`](Self::anomaly_scores) |
 /// | evaluate the flow in its own, standardized coordinates | [`cnf`](Self::cnf), [`standardizer`](Self::standardizer) |
 ///
 /// # Examples
@@ -53,6 +53,7 @@ pub struct TrainedFlow {
     /// The header of the checkpoint: options, configuration, frames of the data.
     pub header: RunInfo,
     /// The number of updates of the run.
+    #[doc(alias = "iteration")]
     pub num_updates: u64,
     /// The final scores of the run, also of a run that was read from its folder; `None` on ranks other than 0, and if the
     /// folder has none. [`summary`](Self::summary) returns them as text, or why there are none.
@@ -98,6 +99,7 @@ impl TrainedFlow {
     ///
     /// # Errors
     /// The checkpoint is missing, damaged or of an incompatible version.
+    #[doc(alias = "load")]
     pub fn open(folder: impl AsRef<Path>) -> Result<TrainedFlow> {
         let path = folder.as_ref().join(MODEL_FILE);
         let checkpoint = read_checkpoint::<RunInfo>(&path)?;

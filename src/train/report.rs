@@ -12,6 +12,7 @@ use std::fmt;
 #[non_exhaustive]
 pub struct TrainReport {
     /// Total number of updates.
+    #[doc(alias = "iteration")]
     pub updates: u64,
     /// Number of trained parameters.
     pub weights: usize,

@@ -43,6 +43,7 @@ pub trait Collective {
 }
 
 /// How long a call waits for other ranks, and what it calls before it gives up.
+#[doc(alias = "timeout")]
 pub struct WaitLimit<'a> {
     /// The longest wait for an answer; `None` waits forever. Under MPI, ranks other than 0 wait 1.5 times as
     /// long.

@@ -139,6 +139,7 @@ impl World {
 
     /// Sets how long a call waits for other ranks before it returns [`WorldError::Silent`]; `None` waits
     /// forever. Under MPI, such a call does not return: it aborts the job.
+    #[doc(alias = "timeout")]
     pub fn set_deadline(&self, deadline: Option<Duration>) {
         self.deadline.set(deadline);
     }

@@ -66,7 +66,7 @@ fn missing_coordinates_have_the_conditional_mean_and_covariance() {
         let mut row = flow.sample(1, &start).unwrap().to_vec();
         let which = 1 + (mask.uniform([1]).item() * ((1 << d) - 2) as f64) as usize;
         (0..d).filter(|i| which >> i & 1 == 1).for_each(|i| row[i] = f64::NAN);
-        let found = flow.inpaint(&row, n, &draws).unwrap();
+        let found = flow.sample_given(&row, n, &draws).unwrap();
         let (mean, rest, log_p) = conditional(&covariance, &row);
         let effective = found.effective_sample_size;
         assert!(effective > 1000.0 && found.num_proposals == 4096, "{effective} {row:?}");
@@ -131,7 +131,7 @@ fn rows_that_ask_nothing_are_refused() {
         (vec![0.0, nan, nan], "3 coordinates, but the flow has 2"),
     ] {
         let refused =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| flow.inpaint(&row, 5, &key())));
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| flow.sample_given(&row, 5, &key())));
         let payload = refused.unwrap_err();
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let message = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap();

@@ -105,7 +105,7 @@ fn rows_with_given_columns_have_the_conditional_density_in_any_order_of_the_colu
         let mut row = case.points.values()[..3].to_vec();
         missing.iter().for_each(|&i| row[i] = f64::NAN);
         let n = 2_000;
-        let found = case.fitted.inpaint(&row, n, &Key::new(seed)).unwrap();
+        let found = case.fitted.sample_given(&row, n, &Key::new(seed)).unwrap();
         let values: Vec<f64> = given.iter().map(|&i| row[i]).collect();
         let (exact, _) = case.log_prob(&given, &values);
         let off = (found.log_prob_given - exact).abs();
@@ -132,7 +132,7 @@ fn rows_with_given_columns_have_the_conditional_density_in_any_order_of_the_colu
     let case = Case::new(3, 7);
     let off = |a: usize, by: f64| case.mean[a] + by * case.covariance[4 * a].sqrt();
     let row = [off(0, 60.0), off(1, -60.0), f64::NAN];
-    let message = case.fitted.inpaint(&row, 10, &Key::new(0)).unwrap_err().to_string();
+    let message = case.fitted.sample_given(&row, 10, &Key::new(0)).unwrap_err().to_string();
     assert!(message.contains("standard deviations from the center"), "{message}");
     let message = case.fitted.log_prob([[row[0], row[1], case.mean[2]]]).err().unwrap();
     assert!(message.to_string().contains("standard deviations"), "{message}");

@@ -165,10 +165,10 @@ fn rows_that_have_no_density_are_errors_with_their_place_and_numbers() {
     }
     assert!(seen.iter().all(|&count| count > 3), "{seen:?}");
     let case = Case::new(&mut draw, true);
-    let found = message(case.fitted.inpaint(&[1.0, 2.0, f64::NAN], 5, &Key::new(0)));
+    let found = message(case.fitted.sample_given(&[1.0, 2.0, f64::NAN], 5, &Key::new(0)));
     assert!(found.contains("3 columns, but the training points have 2"), "{found}");
     for row in [[f64::NAN; 2], [1.0, 2.0], [f64::INFINITY, f64::NAN]] {
-        let found = message(case.fitted.inpaint(&row, 5, &Key::new(0)));
+        let found = message(case.fitted.sample_given(&row, 5, &Key::new(0)));
         assert!(found.contains("of 2 coordinates") && found.contains("NaN"), "{found}");
     }
     let images = ImageSet::from_bytes("bars", vec![0; 4], [1, 2, 1]).unwrap();

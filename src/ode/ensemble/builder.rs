@@ -190,7 +190,8 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn dt_max(self, dt_max: f64) -> Self {
         self.with(|ode| ode.dt_max(dt_max))
     }
-    /// Times at which steps of every trajectory end exactly.
+    /// Times at which steps of every trajectory end exactly. For times at which the vector field jumps, use
+    /// [`discontinuities`](Self::discontinuities).
     pub fn tstops(self, ts: &[f64]) -> Self {
         self.with(|ode| ode.tstops(ts))
     }

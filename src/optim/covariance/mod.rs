@@ -72,6 +72,7 @@ pub struct Covariance<M> {
 /// # Ok::<(), flowline::Error>(())
 /// ```
 #[track_caller]
+#[doc(alias = "curve_fit")]
 pub fn covariance<M: Tree, R: Output<Tree = Tensor>>(
     residuals: impl Fn(&M) -> R,
     at: &M,

@@ -24,6 +24,7 @@ impl TrainedFlow {
 
     /// Draws samples in this many steps of fixed cost, in place of a tolerance: 2 evaluations of the vector field per step
     /// ([`Cnf::push_forward_in_steps`]). With the same key, the samples approach those without this setting.
+    #[doc(alias = "num_steps")]
     pub fn steps(mut self, steps: usize) -> Self {
         self.fitted.settings.steps = Some(steps);
         self
@@ -154,6 +155,7 @@ impl TrainedFlow {
     /// assert!((nats[0] - exact[0]).abs() < 1e-3);
     /// # Ok::<(), flowline::Error>(())
     /// ```
+    #[doc(alias = "logpdf")]
     pub fn log_prob<'a>(&'a self, data: impl IntoRows<'a>) -> Result<Vec<f64>> {
         self.fitted.log_prob(data)
     }
@@ -189,14 +191,15 @@ impl TrainedFlow {
     }
 
     /// n rows with the given numbers of `row`; the others, which are NaN in `row`, are sampled from their conditional
-    /// density: [`Cnf::inpaint`] in the units of the data.
+    /// density: [`Cnf::sample_given`] in the units of the data.
     ///
     /// # Errors
     /// The run was trained on an image set or has [`steps`](Self::steps) set; a row of another length, with an infinite
     /// number, with no number or without NaN; given numbers farther than 100 standard deviations from the mean; an
     /// effective sample size below 100; a solve that ended early.
-    pub fn inpaint(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
-        self.fitted.inpaint(row, n, key)
+    #[doc(alias = "inpaint")]
+    pub fn sample_given(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
+        self.fitted.sample_given(row, n, key)
     }
 
     /// The score of each row: the probability that a sample of the model has a lower log-density, from `draws` samples,

@@ -137,7 +137,7 @@ fn images_are_learned_resumed_sampled_and_measured() {
     );
     let (drawn, of_drawn) = opened.sample_with_log_prob(300, &Key::new(5)).unwrap();
     assert_eq!((drawn.to_pixel_bytes(), of_drawn), (samples, opened.log_prob(&drawn).unwrap()));
-    assert!((drawn.columns()[23] == "pixel23") && opened.inpaint(&[0.0; 24], 1, &Key::new(0)).is_err());
+    assert!((drawn.columns()[23] == "pixel23") && opened.sample_given(&[0.0; 24], 1, &Key::new(0)).is_err());
     let once = scored(1).bits_per_dim;
     let ratio = once.noise_stderr.unwrap() / found.noise_stderr.unwrap();
     assert!(
