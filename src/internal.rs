@@ -16,7 +16,7 @@ pub use crate::{
         extra::{Estimate, SamplingRule},
         place,
     },
-    eval::{EvalError, stopped},
+    eval::{EvalError, stopped, with_at_most},
     io::lock_holder,
     train::{
         DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, INPUT, ImagesFrame, MEASURE_TOLERANCE,

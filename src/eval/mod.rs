@@ -65,8 +65,7 @@ pub(crate) use integral::ERROR as QUADRATURE_ERROR;
 pub(crate) use measure::Sampler;
 pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub(crate) use measure::{HeldOutRows, LogDensity, Score, drawable};
-#[cfg(test)]
-pub(crate) use most::tests::with_at_most;
+pub use most::with_at_most;
 pub(crate) use most::{at_most, side_at_most};
 pub use points_frame::PointsFrame;
 pub(crate) use points_frame::{classes_text, dequantized_text, dropped_text};

@@ -5,6 +5,8 @@
 //! points that a score has, that one call of a density solves, and that the rectangles of a total probability evaluate. A
 //! grid then has at most 64 cells along its longer side.
 
+use std::cell::Cell;
+
 /// The most cells along the longer side of a grid in such a test. A grid of fewer cells does not resolve a small image.
 const SIDE: usize = 64;
 
@@ -18,33 +20,22 @@ pub fn side_at_most(side: usize) -> usize {
     bound().map_or(side, |_| side.min(SIDE))
 }
 
-#[cfg(debug_assertions)]
-fn bound() -> Option<usize> {
-    #[cfg(test)]
-    if let Some(most) = tests::BOUND.get() {
-        return Some(most);
-    }
-    std::env::var("FLOWLINE_POINTS").ok()?.parse().ok()
+thread_local! {
+    static BOUND: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-#[cfg(test)]
-pub mod tests {
-    use std::cell::Cell;
-
-    thread_local! {
-        pub(super) static BOUND: Cell<Option<usize>> = const { Cell::new(None) };
-    }
-
-    /// Runs `f`; final scores on this thread have at most `points` points.
-    pub fn with_at_most<T>(points: usize, f: impl FnOnce() -> T) -> T {
-        let before = BOUND.replace(Some(points));
-        let found = f();
-        BOUND.set(before);
-        found
-    }
+/// Runs `f`. In builds with debug assertions, scores on this thread then have at most `points` points, as by
+/// `FLOWLINE_POINTS`.
+pub fn with_at_most<T>(points: usize, f: impl FnOnce() -> T) -> T {
+    let before = BOUND.replace(Some(points));
+    let found = f();
+    BOUND.set(before);
+    found
 }
 
-#[cfg(not(debug_assertions))]
 fn bound() -> Option<usize> {
-    None
+    if !cfg!(debug_assertions) {
+        return None;
+    }
+    BOUND.get().or_else(|| std::env::var("FLOWLINE_POINTS").ok()?.parse().ok())
 }
