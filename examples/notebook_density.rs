@@ -74,8 +74,8 @@ fn main() -> flowline::Result<()> {
     //|
     //| $$-\log p(x_1) = -\log p_0(x_0) + \int_0^1 \operatorname{div} f \, dt.$$
     //|
-    //| The gradient of this loss is computed through the solve. `Fit` draws a batch and a random key for each update,
-    //| and compiles an update once. The KL divergence between the target density and the density of the flow measures the error of
+    //| The gradient of this loss is computed through the solve. An update is one call of a compiled function, which
+    //| is traced once. The KL divergence between the target density and the density of the flow measures the error of
     //| the flow. It is estimated on 4,000 held-out points, which are used for nothing else, and is printed with its
     //| standard error.
     let data = Tensor::from(pinwheel.concat()).reshape([200_000, 2]).cast(flowline::tensor::DType::F32);
@@ -105,17 +105,22 @@ fn main() -> flowline::Result<()> {
     );
     let updates = 200_u32;
     let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates))));
+    let mut state = (untrained.clone(), optimizer.init(&untrained));
+    let update = jit(move |(flow, opt_state): (Flow, OptState), (x, key): (Tensor, Key)| {
+        let (value, grads) = value_and_grad(|flow| flow.nll_loss(&x, &key), &flow)?;
+        let (flow, opt_state) = optimizer.update(&flow, grads, opt_state);
+        Ok(((flow, opt_state), value))
+    });
+    let update = update.max_traces(1);
+    let mut losses = Vec::new();
     let start = Instant::now();
-    let fit = Fit::new(untrained.clone(), data.clone())
-        .batch(512)
-        .updates(updates as usize)
-        .optimizer(&optimizer)
-        .key(&training_key)
-        .run(|flow, x, update| flow.nll_loss(x, &update.key))?;
-    let likelihood_flow = fit.model;
+    for (i, x) in (0..updates).zip(Dataset::new(data.clone())?.batches(512, &training_key)) {
+        let value = update.step(&mut state, (x, training_key.fold_in(i)))?.item();
+        losses.push([f64::from(i + 1), value]);
+    }
+    let likelihood_flow = state.0.clone();
     println!("{updates} updates in {:.1} s", start.elapsed().as_secs_f64());
     println!("KL divergence: {}", kl_divergence(&log_p, &likelihood_flow.log_prob(&rows)?.to_vec()));
-    let losses: Vec<_> = fit.losses.iter().enumerate().map(|(i, &loss)| [i as f64 + 1.0, loss]).collect();
     show(&Axes::new("update", "NLL, nats").lines("", &[losses], 0).render()?);
     //| ## Flow matching
     //|
@@ -129,14 +134,18 @@ fn main() -> flowline::Result<()> {
     //| of the field instead of dozens, so a hundred times as many updates take a similar time.
     let updates = 20_000_u32;
     let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates))));
+    let mut state = (untrained.clone(), optimizer.init(&untrained));
+    let update = jit(move |(flow, opt_state): (Flow, OptState), (x, key): (Tensor, Key)| {
+        let (value, grads) = value_and_grad(|flow: &Flow| flow.flow_matching_loss(&x, &key), &flow)?;
+        let (flow, opt_state) = optimizer.update(&flow, grads, opt_state);
+        Ok(((flow, opt_state), value))
+    });
+    let update = update.max_traces(1);
     let start = Instant::now();
-    let fit = Fit::new(untrained.clone(), data.clone())
-        .batch(512)
-        .updates(updates as usize)
-        .optimizer(&optimizer)
-        .key(&training_key)
-        .run(|flow, x, update| flow.flow_matching_loss(x, &update.key))?;
-    let matching_flow = fit.model;
+    for (i, x) in (0..updates).zip(Dataset::new(data.clone())?.batches(512, &training_key)) {
+        update.step(&mut state, (x, training_key.fold_in(i)))?;
+    }
+    let matching_flow = state.0.clone();
     println!("{updates} updates in {:.1} s", start.elapsed().as_secs_f64());
     println!("KL divergence: {}", kl_divergence(&log_p, &matching_flow.log_prob(&rows)?.to_vec()));
     //| ## The learned densities
