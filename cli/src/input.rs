@@ -128,19 +128,24 @@ pub fn of_tables(columns: Option<&String>, cells: Cells) -> Option<(&'static str
 }
 
 /// Refuses a table whose heading lacks a column of the run, unless `--columns` chooses others: columns with other names
-/// mean something else, even if there are as many. Columns without names, `x1`, `x2` and so on, are taken in their order.
+/// mean something else, even if there are as many. Columns that no heading named (`x1`, `x2` and so on, or x and y) are taken
+/// in their order.
 ///
 /// # Errors
 /// The first column that is not there.
 pub fn check_names(table: &Table, options: &CsvOptions, columns: &[String]) -> Result<()> {
-    let is_named = columns.iter().zip(1..).any(|(name, i)| *name != format!("x{i}"));
+    let is_given = |name: &String| match name.strip_prefix('x') {
+        Some(rest) => !rest.is_empty() && rest.parse::<usize>().is_err(),
+        None => name != "y",
+    };
+    let is_named = columns.iter().any(is_given);
     let there: Vec<&String> = table.columns.iter().chain(&table.left_out).collect();
     let missing = columns.iter().find(|name| !there.contains(name));
     let Some(name) = missing.filter(|_| table.has_heading && is_named && !options.has_columns()) else {
         return Ok(());
     };
     let there = listed(&there, "columns");
-    let reason = format!("no column \"{}\"; the columns are {there}", shortened(name));
+    let reason = format!("no column \"{}\"; the columns are {there}; choose with --columns", shortened(name));
     Err(IoError::Csv { path: table.path.clone(), line: 1, reason, remedy: None }.into())
 }
 

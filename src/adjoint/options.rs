@@ -29,7 +29,6 @@ use crate::tensor::Tensor;
 pub enum Adjoint {
     /// Stores at most `checkpoints` states and recomputes the others: O(checkpoints) memory for any number of
     /// steps, with as few recomputed steps as possible if the number of steps is known in advance.
-    #[doc(alias = "InterpolatingAdjoint")]
     #[doc(alias = "RecursiveCheckpointAdjoint")]
     RecursiveCheckpoint {
         /// The number of stored states.

@@ -92,7 +92,6 @@ impl<D: VelocityField> Cnf<D> {
     /// ```
     #[track_caller]
     #[doc(alias = "class_labels")]
-    #[doc(alias = "labels")]
     pub fn condition_on_classes(&self, labels: &Tensor) -> Self {
         let is_column = labels.rank() == 2 && labels.shape()[1] == 1;
         assert!(is_column, "labels must have shape [n, 1], got {}", labels.shape());

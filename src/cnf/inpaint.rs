@@ -111,7 +111,10 @@ impl<D: VelocityField> Cnf<D> {
     #[track_caller]
     pub(crate) fn given_in(&self, row: &[f64], n: usize, key: &Key, root: &[f64]) -> Result<Inpainted> {
         assert!(n > 0, "n is 0, but a sample needs at least one row");
-        assert!(self.context.is_none(), "inpainting is for flows that are not conditioned on classes");
+        assert!(
+            self.context.is_none(),
+            "samples with given coordinates are for flows that are not conditioned on classes"
+        );
         let question = Question::new(row, self.base.dim);
         let [pilot, fits, last] = key.split();
         let shift = if root.is_empty() { 0.0 } else { log_det(root, row.len()) };

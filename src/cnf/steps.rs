@@ -75,7 +75,6 @@ impl<D: VelocityField> Cnf<D> {
     /// # Panics
     /// As [`Cnf::push_forward_in_steps`].
     #[track_caller]
-    #[doc(alias = "num_steps")]
     pub fn sample_in_steps(&self, n: usize, steps: usize, key: &Key) -> Result<Tensor> {
         self.push_forward_in_steps(&self.base.sample(n, self.dtype(), key), steps)
     }

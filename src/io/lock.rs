@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// The lock file in a folder.
 const LOCK_FILE: &str = ".lock";
+/// How often a lock is tried beside processes that only look. Each holds its shared lock for some microseconds.
+const LOOKS: u32 = 100_000;
 
 /// The lock, released when dropped.
 #[derive(Debug)]
@@ -26,16 +28,21 @@ impl Lock {
     /// symbolic link, whose target would be overwritten.
     pub(crate) fn take(folder: &Path) -> Result<Lock, IoError> {
         let path = folder.join(LOCK_FILE);
+        let mut looks = 0;
         loop {
             let refused = |source| IoError::Write { path: path.clone(), source };
             if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
                 return Err(refused(io::Error::other("it is a symbolic link")));
             }
-            let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+            // A shared lock over NFS needs a file that can be read.
+            let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
             let mut file = open.map_err(refused)?;
             match file.try_lock() {
-                // A shared lock can be had beside another one: `lock_holder` looks at the folder, for a moment.
-                Err(TryLockError::WouldBlock) if file.try_lock_shared().is_ok() => {
+                // A shared lock can be had beside another one: `lock_holder` looks at the folder, for a moment. The file is
+                // closed before the next try, because its own shared lock would keep others from theirs.
+                Err(TryLockError::WouldBlock) if looks < LOOKS && file.try_lock_shared().is_ok() => {
+                    drop(file);
+                    looks += 1;
                     std::thread::yield_now();
                     continue;
                 }

@@ -9,8 +9,8 @@ const SAMPLES: usize = 20_000;
 const PER_STEP: [usize; 2] = [2, 8];
 /// The range of an axis, in pixels.
 const AXIS: f64 = 1500.0;
-/// The curve is refined until neighboring samples change their direction by less than this, in pixels. A chord is then about a
-/// quarter of it away from the curve.
+/// The curve is refined until each sample is within this, in pixels, of the chord between its neighbors. A chord between two
+/// samples is then within about a quarter of it from the curve, unless [`SAMPLES`] or [`ROUNDS`] ends the refinement.
 const BEND: f64 = 1.0;
 /// Most rounds of refinement. Each halves the distances between samples.
 const ROUNDS: usize = 8;
@@ -139,24 +139,26 @@ fn refined(
 ) -> Option<Vec<Vec<Point>>> {
     let pixels = pixels_per_unit(&pieces, scales);
     for _ in 0..ROUNDS {
-        let bent: Vec<Vec<bool>> = pieces.iter().map(|piece| bent(piece, &pixels)).collect();
+        let total: usize = pieces.iter().map(Vec::len).sum();
+        let bends: Vec<Vec<f64>> = pieces.iter().map(|piece| bends(piece, &pixels)).collect();
+        let least = threshold(&bends, SAMPLES.saturating_sub(total));
         let middle = |pair: &[Point]| pair[0].0 + 0.5 * (pair[1].0 - pair[0].0);
-        let times: Vec<f64> = pieces
-            .iter()
-            .zip(&bent)
-            .flat_map(|(piece, bent)| piece.windows(2).zip(bent).filter(|&(_, &is_bent)| is_bent))
-            .map(|(pair, _)| middle(pair))
-            .collect();
-        if times.is_empty() || times.len() + pieces.iter().map(Vec::len).sum::<usize>() > SAMPLES {
+        let of_piece = |(piece, bends): (&Vec<Point>, &Vec<f64>)| -> Vec<f64> {
+            let bent = piece.windows(2).zip(bends).filter(|&(_, &bend)| bend > least);
+            bent.map(|(pair, _)| middle(pair)).collect()
+        };
+        let times: Vec<f64> = pieces.iter().zip(&bends).flat_map(of_piece).collect();
+        if times.is_empty() {
             break;
         }
         let values = solution.on_curve(&times)?;
         let mut added = times.into_iter().zip(values.iter().map(|y| pick(y)));
-        for (piece, bent) in pieces.iter_mut().zip(&bent) {
+        for (piece, bends) in pieces.iter_mut().zip(&bends) {
             let old = std::mem::take(piece);
             for (i, point) in old.into_iter().enumerate() {
                 piece.push(point);
-                piece.extend(bent.get(i).copied().unwrap_or(false).then(|| added.next()).flatten());
+                let is_bent = bends.get(i).is_some_and(|&bend| bend > least);
+                piece.extend(is_bent.then(|| added.next()).flatten());
             }
         }
     }
@@ -178,18 +180,27 @@ fn pixels_per_unit(pieces: &[Vec<Point>], scales: Scales) -> Vec<f64> {
     }
 }
 
-/// For each pair of neighbors, whether the curve bends at one of them: the sample is away from the chord of its neighbors.
-fn bent(piece: &[Point], pixels: &[f64]) -> Vec<bool> {
-    let bends = piece.windows(3).map(|three| {
-        let [(t0, y0), (t, y), (t1, y1)] = three else { return false };
+/// The distance above which a pair is divided: [`BEND`], or more if there is room for fewer samples.
+fn threshold(bends: &[Vec<f64>], room: usize) -> f64 {
+    let mut bent: Vec<f64> = bends.iter().flatten().copied().filter(|&bend| bend > BEND).collect();
+    if bent.len() <= room {
+        return BEND;
+    }
+    let (_, &mut most, _) = bent.select_nth_unstable_by(room, |a, b| b.total_cmp(a));
+    most
+}
+
+/// For each pair of neighbors, how far in pixels the curve bends at one of them: the larger distance of the two samples from the
+/// chords of their neighbors.
+fn bends(piece: &[Point], pixels: &[f64]) -> Vec<f64> {
+    let mut pairs = vec![0.0; piece.len().saturating_sub(1)];
+    for (i, three) in piece.windows(3).enumerate() {
+        let [(t0, y0), (t, y), (t1, y1)] = three else { continue };
         let along = if t1 == t0 { 0.5 } else { (t - t0) / (t1 - t0) };
         let off = |j: usize| (y[j] - y0[j] - along * (y1[j] - y0[j])).abs() * pixels[j];
-        (0..pixels.len()).any(|j| off(j) > BEND)
-    });
-    let mut pairs = vec![false; piece.len().saturating_sub(1)];
-    for (i, bends) in bends.enumerate() {
-        pairs[i] |= bends;
-        pairs[i + 1] |= bends;
+        let bend = (0..pixels.len()).map(off).fold(0.0, f64::max);
+        pairs[i] = bend.max(pairs[i]);
+        pairs[i + 1] = bend.max(pairs[i + 1]);
     }
     pairs
 }

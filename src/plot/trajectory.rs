@@ -215,7 +215,7 @@ fn plane_size(aspect: f64) -> Size {
 mod tests {
     use super::*;
     use crate::ode::tests::draw::Draw;
-    use crate::ode::{Event, Method, Ode, SaveAt};
+    use crate::ode::{ConstantStepSize, Event, Method, Ode, SaveAt};
     use crate::plot::marks::Mark;
 
     fn circle(_t: f64, y: &[f64; 2]) -> [f64; 2] {
@@ -265,6 +265,17 @@ mod tests {
             }
         }
         assert!(fewest < 200 && most > 1000, "{fewest} to {most} samples");
+    }
+
+    #[test]
+    fn a_curve_of_many_steps_has_at_most_twenty_thousand_samples() {
+        let wave = |t: f64, _y: &[f64; 1]| [6.0 * (6.0 * t).cos()];
+        let ode = Ode::new(wave).controller(ConstantStepSize { dt0: 1.0 }).save_at(SaveAt::dense());
+        let solution = ode.solve(0.0, 2400.0, [0.0]).unwrap();
+        let trace = Trace::of(&solution, Scales::Own, &columns(&[0])).unwrap();
+        // Equal bends are divided together, so the last few samples may be missing.
+        assert!((19_900..=20_000).contains(&trace.points().count()), "{}", trace.points().count());
+        assert!(trace.pieces[0].windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 
     #[test]

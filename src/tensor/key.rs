@@ -18,7 +18,6 @@ tree! {
     /// counter. Two samples of one key are made of the same random bits, also if their distributions differ.
     #[doc(alias = "PRNGKey")]
     #[doc(alias = "Rng")]
-    #[doc(alias = "seed")]
     pub struct Key { words: Tensor }
 }
 

@@ -99,7 +99,6 @@ impl TrainedFlow {
     ///
     /// # Errors
     /// The checkpoint is missing, damaged or of an incompatible version.
-    #[doc(alias = "load")]
     pub fn open(folder: impl AsRef<Path>) -> Result<TrainedFlow> {
         let path = folder.as_ref().join(MODEL_FILE);
         let checkpoint = read_checkpoint::<RunInfo>(&path)?;

@@ -47,7 +47,7 @@ fn table(report: &TrainReport) -> String {
 
 /// Commands to try next.
 fn next(folder: &Path, report: &TrainReport, learned: &TrainedFlow) -> String {
-    let (run, images) = (folder.display(), learned.header.frames.images.as_ref());
+    let (run, images) = (quoted(&folder.display().to_string()), learned.header.frames.images.as_ref());
     let is_images = images.is_some();
     let class = match images {
         Some(images) => images.classes.map(|_| "0".to_owned()),
@@ -77,7 +77,7 @@ fn next(folder: &Path, report: &TrainReport, learned: &TrainedFlow) -> String {
 
 /// A word as a shell takes it.
 fn quoted(word: &str) -> String {
-    match word.chars().all(|c| c.is_alphanumeric() || "._+-".contains(c)) && !word.is_empty() {
+    match word.chars().all(|c| c.is_alphanumeric() || "._+-/".contains(c)) && !word.is_empty() {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }

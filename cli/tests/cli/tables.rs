@@ -70,7 +70,7 @@ fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     );
     let renamed = table.replace("height_cm", "height");
     fs::write(place.path("renamed.csv"), renamed).unwrap();
-    let words = "renamed.csv line 1: no column \"height_cm\"; the columns are id, height, weight_kg, name\n";
+    let words = "renamed.csv line 1: no column \"height_cm\"; the columns are id, height, weight_kg, name; choose with --columns\n";
     place.fails("log-prob two renamed.csv", 1, &[words]);
     fs::write(place.path("wide.csv"), "1,2,3\n").unwrap();
     place.fails("log-prob two wide.csv", 1, &["3 columns of numbers instead of 2", "choose with --columns"]);

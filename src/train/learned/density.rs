@@ -24,7 +24,6 @@ impl TrainedFlow {
 
     /// Draws samples in this many steps of fixed cost, in place of a tolerance: 2 evaluations of the vector field per step
     /// ([`Cnf::push_forward_in_steps`]). With the same key, the samples approach those without this setting.
-    #[doc(alias = "num_steps")]
     pub fn steps(mut self, steps: usize) -> Self {
         self.fitted.settings.steps = Some(steps);
         self
