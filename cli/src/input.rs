@@ -234,6 +234,51 @@ fn counter(table: &Table) -> Option<usize> {
 mod tests {
     use super::*;
 
+    /// Draws 2,000 runs and tables: columns with names, `x1` and so on, or x and y; headings with all columns of the run in any
+    /// order and others, or with one of them renamed, or none; with and without `--columns`.
+    #[test]
+    fn a_heading_without_a_column_that_the_run_named_is_refused() {
+        let mut state = 3_u64;
+        let mut below = |n: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % n
+        };
+        let mut counts = [0; 2];
+        for _ in 0..2_000 {
+            let n = 1 + below(4);
+            let (is_named, run): (bool, Vec<String>) = match below(4) {
+                0 => (false, (1..=n).map(|i| format!("x{}", 3 * i)).collect()),
+                1 => (false, vec!["x".to_owned(), "y".to_owned()]),
+                2 => (true, (0..n).map(|i| ["y2", "xa", "length in m", "y"][i].to_owned()).collect()),
+                _ => (true, (0..n).map(|i| format!("c{i}")).collect()),
+            };
+            let mut columns = run.clone();
+            columns.extend((0..below(3)).map(|i| format!("other {i}")));
+            let at = below(columns.len());
+            columns.rotate_left(at);
+            let renamed = Some(below(run.len())).filter(|_| below(2) == 0);
+            if let Some(column) = renamed {
+                let place = columns.iter().position(|name| *name == run[column]).unwrap();
+                columns[place].push('!');
+            }
+            let left_out = columns.split_off(columns.len() - below(columns.len()));
+            let (has_heading, is_chosen) = (below(4) > 0, below(4) == 0);
+            let table = Table { has_heading, columns, left_out, ..Table::default() };
+            let options =
+                if is_chosen { CsvOptions::default().columns(["a"]) } else { CsvOptions::default() };
+            let found = check_names(&table, &options, &run);
+            match renamed.filter(|_| has_heading && is_named && !is_chosen) {
+                None => assert!(found.is_ok(), "{run:?} {table:?}"),
+                Some(column) => {
+                    let message = found.unwrap_err().to_string();
+                    assert!(message.contains(&format!("no column \"{}\"", run[column])), "{message}");
+                }
+            }
+            counts[usize::from(renamed.is_some() && has_heading && is_named && !is_chosen)] += 1;
+        }
+        assert!(counts.iter().all(|&count| count > 200), "{counts:?}");
+    }
+
     #[test]
     fn delimiters_are_characters_or_names() {
         let of = |text| delimiter(text).ok().map(|Delimiter(c)| c);

@@ -2,9 +2,11 @@
 //!
 //! A row is a function's variant of [`UnaryOp`](super::UnaryOp), its name in text and as a method of `Tensor`, the
 //! numbers for which tests evaluate it, and its documentation. The variant, the text form, the method, the entry of
-//! the kernel table and the tests come from the row. Three things stand beside, each in an exhaustive match or in a
-//! list of types that the kernel table names: the kernel (`backend/cpu/kernels/ops.rs`), the derivative
-//! (`transform/partials.rs`) and the reference value (`graph/interp/elementwise.rs`).
+//! the kernel table, and the tests of derivatives, plans and batches come from the row. Three things stand beside, each in
+//! an exhaustive match or in a list of types that the kernel table names: the kernel (`backend/cpu/kernels/ops.rs`), the
+//! derivative (`transform/partials.rs`) and the reference value (`graph/interp/elementwise.rs`). Tests that state values or
+//! an accuracy have rows of their own: `simd/math/tests.rs`, `kernels/strip_tests.rs`, `graph/interp/tests.rs`,
+//! `tensor/ops/tests.rs`; `tests/reference/check.py` has the function in NumPy.
 
 /// Calls a macro with the rows of the table: documentation, variant, name, domain.
 macro_rules! float_functions {

@@ -97,7 +97,7 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
     let (rows, mut samples) =
         (session.judging.draw.rows_per_call(), Vec::with_capacity(CORNER_POINTS * points.dim()));
     let sampler = Sampler::of_rows(rows);
-    // First a part of each class, then the second ones: a time limit leaves no class out.
+    // The first part of each class comes before the second part of any, so that a time limit leaves no class out.
     let parts = |(k, (share, flow)): (u32, &(f64, Flow))| {
         let (count, key) = ((share * CORNER_POINTS as f64).round() as usize, key.clone());
         let key = if k == 0 { key } else { key.fold_in(k << 16) };

@@ -129,16 +129,17 @@ fn lists_of_columns_in_messages_are_short() {
     fs::write(place.path("head.csv"), names.join(",")).unwrap();
     fs::write(place.path("cell.csv"), format!("x\n1\n2\n3\n{}\n", "z".repeat(3_000))).unwrap();
     fs::write(place.path("name.csv"), format!("{}\n1\n1\n", "z".repeat(3_000))).unwrap();
-    fs::write(place.path("p.csv"), "x,y\n1,2\n2,1\n3,5\n4,4\n5,0\n6,9\n7,3\n8,8\n9,7\n10,6\n").unwrap();
+    fs::write(place.path("p.csv"), "width,height\n1,2\n2,1\n3,5\n4,4\n5,0\n6,9\n7,3\n8,8\n9,7\n10,6\n")
+        .unwrap();
     place
         .done("train p.csv --updates 1 --width 2 --depth 1 --batch 4 --fixed-steps 2 --plots none --out run");
     for (arguments, words) in [
         ("train wide.csv --columns none", &["no column \"none\"", "_column_5, ... (200 columns)"][..]),
         ("train cell.csv", &["cell.csv line 5", "zzz...\" is not a number"]),
         ("train name.csv", &["zzz... is 1 in all 2 rows"]),
-        ("log-prob run wide.csv", &["no column \"x\"", "... (200 columns)"]),
+        ("log-prob run wide.csv", &["no column \"width\"", "... (200 columns)"]),
         ("log-prob run head.csv", &["is read as a heading", "... (200 columns)"]),
-        ("log-prob run wide.csv --columns 1", &["1 column of numbers instead of 2 (x, y)"]),
+        ("log-prob run wide.csv --columns 1", &["1 column of numbers instead of 2 (width, height)"]),
     ] {
         let message = text(&place.run(arguments).stderr);
         assert!(words.iter().all(|words| message.contains(words)), "{arguments}: {message}");

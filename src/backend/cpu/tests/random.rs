@@ -260,7 +260,7 @@ fn every_operation_without_a_body_is_drawn() {
         let f = function(&mut Rng(seed * 77 + 1), DType::F32);
         names.extend(f.nodes().iter().map(|node| node.op.name()));
     }
-    let ops = [
+    let others = [
         "abs",
         "add",
         "and",
@@ -269,22 +269,15 @@ fn every_operation_without_a_body_is_drawn() {
         "concat",
         "const",
         "conv",
-        "cos",
         "div",
         "dot",
         "eq",
-        "erf",
-        "exp",
-        "expm1",
-        "floor",
         "gather",
         "input",
         "iota",
         "is_finite",
         "le",
         "lincomb",
-        "ln",
-        "log1p",
         "lt",
         "max",
         "min",
@@ -302,14 +295,11 @@ fn every_operation_without_a_body_is_drawn() {
         "reshape",
         "scatter_add",
         "select",
-        "sigmoid",
         "sign",
-        "sin",
         "slice",
-        "sqrt",
         "sub",
-        "tanh",
         "transpose",
     ];
-    assert_eq!(names.into_iter().collect::<Vec<_>>(), ops);
+    let ops = others.into_iter().chain(FloatFn::ALL.iter().map(|f| f.op().name())).collect();
+    assert_eq!(names, ops);
 }
