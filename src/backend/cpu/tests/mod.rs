@@ -7,6 +7,7 @@ mod chains;
 mod chaos;
 mod cond;
 mod convolved;
+mod defects;
 mod loops;
 mod ones;
 mod oracle;

@@ -38,7 +38,7 @@ pub(super) fn grown(rng: &mut Rng, types: &[Type], ops: usize) -> Func {
 
 /// A value computed from `x` and, for binary operations, another value of its type; `x` may have any element
 /// type.
-fn node(rng: &mut Rng, b: &mut Builder, values: &[NodeId], x: NodeId) -> Option<NodeId> {
+pub(super) fn node(rng: &mut Rng, b: &mut Builder, values: &[NodeId], x: NodeId) -> Option<NodeId> {
     let same: Vec<NodeId> = values.iter().copied().filter(|&v| b.ty(v) == b.ty(x)).collect();
     let y = same[rng.below(same.len())];
     Some(match rng.below(20) {
