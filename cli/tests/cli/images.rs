@@ -95,7 +95,8 @@ fn test_images_come_from_a_file_with_its_own_classes() {
     fs::write(place.path("more.idx"), idx(30)).unwrap();
     let classes: String = (0..30).map(|i| format!("{}\n", i % 2)).collect();
     fs::write(place.path("more.csv"), format!("class\n{classes}")).unwrap();
-    let train = format!("train bars.idx --labels labels.csv --test more.idx --out run --json {SMALL}");
+    let train =
+        format!("train bars.idx --labels labels.csv --test more.idx --out run --plots none --json {SMALL}");
     place.fails(&train, 1, &["more.idx has no labels", "--test-labels"]);
     let report = json(&place.done(&format!("{train} --test-labels more.csv")));
     assert_eq!((report["validation_rows"].as_u64(), report["test_rows"].as_u64()), (Some(8), Some(30)));
@@ -131,7 +132,7 @@ fn invalid_image_sets_are_named_and_leave_no_files() {
 #[test]
 fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_validation() {
     let place = bars();
-    let options = "--updates 1100 --batch 8 --width 4 --depth 1 --field mlp";
+    let options = "--updates 1100 --batch 8 --width 4 --depth 1 --field mlp --plots none";
     keeps_its_buffers(&place.done(&format!("train bars.idx --labels labels.csv --json {options}")));
 }
 

@@ -36,7 +36,7 @@ impl Place {
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flowline"));
         command.current_dir(self.folder.path()).args(arguments.split_whitespace());
-        command.env("FLOWLINE_POINTS", "1024");
+        command.env("FLOWLINE_POINTS", "512");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -103,7 +103,7 @@ fn the_test_file_is_scored_once_and_changes_no_weight() {
     let place = Place::new();
     orbit(&place);
     let rows = |shift: f64| (0..50).map(move |i| format!("{},{},{}\n", shift + f64::from(i), 0.01, 5.0));
-    let train = "train orbit.csv --updates 10 --width 4 --depth 1 --batch 16 --json";
+    let train = "train orbit.csv --updates 10 --width 4 --depth 1 --batch 16 --plots none --json";
     let [near, far] = [("near", 0.0), ("far", 200.0)].map(|(name, shift)| {
         let text: String =
             rows(shift).enumerate().map(|(i, row)| row.replace("0.01", &format!("0.0{i}"))).collect();
@@ -126,7 +126,7 @@ fn the_test_file_is_scored_once_and_changes_no_weight() {
 fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_validation() {
     let place = Place::new();
     orbit(&place);
-    let options = "--updates 1100 --objective flow-matching --width 8 --depth 1 --batch 64";
+    let options = "--updates 1100 --objective flow-matching --width 8 --depth 1 --batch 64 --plots none";
     keeps_its_buffers(&place.done(&format!("train orbit.csv --json {options}")));
 }
 

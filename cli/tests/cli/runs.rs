@@ -154,7 +154,7 @@ fn one_scale(place: &Place) {
 #[test]
 fn the_diffrax_preset_has_one_phase_of_maximum_likelihood() {
     let place = Place::new();
-    let options = "--preset diffrax --width 8 --depth 1 --batch 40 --updates 2";
+    let options = "--preset diffrax --width 8 --depth 1 --batch 40 --updates 2 --plots none";
     let report = json(&place.done(&format!("train tiny.png --out run --json {options}")));
     assert_eq!(report["phases"].as_array().unwrap().len(), 1);
     let phase = &report["phases"][0];
@@ -169,7 +169,8 @@ fn the_diffrax_preset_has_one_phase_of_maximum_likelihood() {
 #[test]
 fn progress_goes_to_standard_error_and_a_closed_pipe_is_not_a_failure() {
     let place = Place::new();
-    let mut child = place.command(&format!("train tiny.png --updates 1 --json {SMALL}")).spawn().unwrap();
+    let mut child =
+        place.command(&format!("train tiny.png --updates 1 --plots none --json {SMALL}")).spawn().unwrap();
     drop(child.stdout.take());
     let mut message = String::new();
     child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
