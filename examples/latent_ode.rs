@@ -158,7 +158,9 @@ fn draw(folder: &Path, model: &Model, unseen: &Series, key: &Key) -> flowline::R
     let right = Axes::new("x", "y").size(800, 800).equal_aspect().title("Drawn from the prior");
     let right =
         paths(&drawn).into_iter().enumerate().fold(right, |axes, (i, path)| axes.thin_lines("", &[path], i));
-    left.render()?.hstack(&right.render()?).save(folder.join("latent_ode.png"))?;
+    let figure = left.render()?.hstack(&right.render()?);
+    figure.save(folder.join("latent_ode.png"))?;
+    figure.dark().save(folder.join("latent_ode-dark.png"))?;
     Ok(())
 }
 

@@ -1,7 +1,8 @@
 //! The Lorenz equations of 1963: statistics of the solve, a table of values, and two figures.
 //!
-//! `cargo run --release --example lorenz -- [FOLDER]` writes three files: `lorenz.png` with the orbit in a plane
-//! that shows both wings, `lorenz_t.png` with the components against t, and the table `lorenz.csv`.
+//! `cargo run --release --example lorenz -- [FOLDER]` writes four files: `lorenz.png` with the orbit in a plane
+//! that shows both wings, `lorenz-dark.png` with the same for dark pages, `lorenz_t.png` with the components against t, and
+//! the table `lorenz.csv`.
 
 use flowline::plot;
 use flowline::prelude::*;
@@ -18,7 +19,7 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
 
     let short = lorenz.clone().save_at(SaveAt::ts(&[10.0]).and_dense()).solve(0.0, 20.0, [1.0; 3])?;
     let figure = plot::time_series(&short, &["x", "y", "z"])?;
-    let figure = figure.with_title("Lorenz's equations never repeat themselves");
+    let figure = figure.with_title("Lorenz's equations from (1, 1, 1)");
     figure.save(folder.join("lorenz_t.png"))?;
 
     let ts: Vec<f64> = (0..=2_000).map(|i| f64::from(i) / 100.0).collect();
@@ -32,16 +33,16 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
         [across, y[2] * tilt.cos() + away * tilt.sin()]
     };
     let figure = plot::phase_portrait(&long, ["x cos 35° + y sin 35°", "z, seen from 12° above"], seen)?;
-    figure
-        .with_title("The orbit of Lorenz's equations over 60 units of time")
-        .save(folder.join("lorenz.png"))?;
+    let figure = figure.with_title("The orbit of Lorenz's equations over 60 units of time");
+    figure.save(folder.join("lorenz.png"))?;
+    figure.dark().save(folder.join("lorenz-dark.png"))?;
     Ok(short.ys[0])
 }
 
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let y = run(Path::new(&folder))?;
-    println!("y(10) = {y:?}; {folder}/lorenz.png, lorenz_t.png and lorenz.csv written");
+    println!("y(10) = {y:?}; {folder}/lorenz.png, lorenz-dark.png, lorenz_t.png and lorenz.csv written");
     Ok(())
 }
 

@@ -105,7 +105,9 @@ fn draw(folder: &Path, p: &Tensor, counts: &Counts, losses: Vec<[f64; 2]>) -> fl
     let left = left.scatter("", &dots(0), 2).scatter("", &dots(1), 1).render()?;
     let right = Axes::new("updates", "mean squared error / noise").log_y().size(640, 640);
     let right = right.title("The loss over a growing time span").lines("", &[losses], 0).render()?;
-    left.hstack(&right).save(folder.join("lotka_volterra.png"))?;
+    let figure = left.hstack(&right);
+    figure.save(folder.join("lotka_volterra.png"))?;
+    figure.dark().save(folder.join("lotka_volterra-dark.png"))?;
     Ok(())
 }
 

@@ -130,12 +130,14 @@ fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline:
             .fold(axes, |axes, (i, path)| axes.scatter(label(i), path, i))
     };
     let left = dots(axes.clone().title("Training data with noise"), "", seen);
-    let right = axes.title("Unseen series (dots) and the learned solution");
+    let right = axes.title("Unseen series (dots), learned curves");
     let right = paths(&learned)
         .iter()
         .enumerate()
         .fold(right, |axes, (i, path)| axes.lines("", std::slice::from_ref(path), i));
-    left.render()?.hstack(&dots(right, "", unseen).render()?).save(folder.join("spiral.png"))?;
+    let figure = left.render()?.hstack(&dots(right, "", unseen).render()?);
+    figure.save(folder.join("spiral.png"))?;
+    figure.dark().save(folder.join("spiral-dark.png"))?;
     Ok(())
 }
 

@@ -317,9 +317,15 @@ impl Chart {
     }
 
     /// A color bar right of the axes; `color` maps a position on the bar, from 0 at the bottom to 1 at the top.
-    pub fn bar(&mut self, ends: Named, color: impl Fn(f64) -> [u8; 3]) -> Result<(), PlotError> {
+    /// `is_of_lines` if curves have these colors.
+    pub fn bar(
+        &mut self,
+        ends: Named,
+        color: impl Fn(f64) -> [u8; 3],
+        is_of_lines: bool,
+    ) -> Result<(), PlotError> {
         let rect = Rect { x: self.rect.right() + BAR_GAP, width: BAR_WIDTH, ..self.rect };
-        self.sheet.colors(rect, color)?;
+        self.sheet.colors(rect, color, is_of_lines)?;
         let Named { axis, name } = ends.upwards();
         self.sheet.axis_right(rect, &axis, &name)
     }

@@ -24,6 +24,8 @@ pub struct Figure {
     pub height: u32,
     /// `3 * width * height` bytes.
     pub rgb: Vec<u8>,
+    /// The color around and behind lines and text.
+    pub(super) paper: [u8; 3],
     pub(super) marks: Vec<Mark>,
     /// A description, stored in the files but not drawn.
     pub(super) about: String,
@@ -32,8 +34,12 @@ pub struct Figure {
 impl Figure {
     /// A white figure.
     pub(super) fn white(width: u32, height: u32) -> Self {
-        let rgb = vec![255; (3 * width * height) as usize];
-        Self { width, height, rgb, marks: Vec::new(), about: String::new() }
+        Self::blank(width, height, [255; 3])
+    }
+
+    fn blank(width: u32, height: u32, paper: [u8; 3]) -> Self {
+        let rgb = paper.repeat((width * height) as usize);
+        Self { width, height, rgb, paper, marks: Vec::new(), about: String::new() }
     }
 
     /// The color of a pixel: red, green, blue.
@@ -42,17 +48,17 @@ impl Figure {
         [self.rgb[at], self.rgb[at + 1], self.rgb[at + 2]]
     }
 
-    /// This figure with another on its right; white fills the space below the shorter figure.
+    /// This figure with another on its right; the color of the paper fills the space below the shorter figure.
     pub fn hstack(&self, right: &Figure) -> Figure {
-        let mut both = Figure::white(self.width + right.width, self.height.max(right.height));
+        let mut both = Figure::blank(self.width + right.width, self.height.max(right.height), self.paper);
         both.put(self, [0, 0]);
         both.put(right, [self.width, 0]);
         both
     }
 
-    /// This figure with another below it; white fills the space beside the narrower figure.
+    /// This figure with another below it; the color of the paper fills the space beside the narrower figure.
     pub fn vstack(&self, below: &Figure) -> Figure {
-        let mut both = Figure::white(self.width.max(below.width), self.height + below.height);
+        let mut both = Figure::blank(self.width.max(below.width), self.height + below.height, self.paper);
         both.put(self, [0, 0]);
         both.put(below, [0, self.height]);
         both
@@ -60,13 +66,13 @@ impl Figure {
 
     /// This figure with a title above it.
     pub fn with_title(&self, title: &str) -> Figure {
-        let mut sheet = Sheet { figure: Figure::white(self.width, self.height + BAND) };
+        let mut sheet = Sheet { figure: Figure::blank(self.width, self.height + BAND, self.paper) };
         sheet.figure.put(self, [0, BAND]);
         // The left edge of the axes in most figures.
         let left = (LEFT as i32).min(self.width as i32 / 8);
         let room = (self.width as i32 - left - 40).max(1);
         let size = TITLE.min(TITLE * room as u32 / super::text::width(title, TITLE).max(1) as u32);
-        sheet.text(title, [left, BAND as i32 / 2 + 4], size.max(1), Anchor::Left, INK);
+        sheet.text(title, [left, BAND as i32 / 2 + 4], size.max(1), Anchor::Left, self.on_paper(INK));
         sheet.figure
     }
 

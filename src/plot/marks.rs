@@ -10,8 +10,8 @@ pub(super) enum Mark {
     Path { points: Vec<[f64; 2]>, width: f64, color: [u8; 3], opacity: f64 },
     /// The inside of a polygon.
     Area { points: Vec<[f64; 2]>, color: [u8; 3], opacity: f64 },
-    /// Pixels: a density, an image.
-    Raster(Rect),
+    /// Pixels: a density, an image, a color bar. In a dark variant, the colors of a bar for lines turn with those of the lines.
+    Raster { rect: Rect, turns: bool },
 }
 
 impl Mark {
@@ -22,7 +22,7 @@ impl Mark {
         match self {
             Mark::Text { at, .. } => moved(at),
             Mark::Path { points, .. } | Mark::Area { points, .. } => points.iter_mut().for_each(moved),
-            Mark::Raster(rect) => *rect = Rect { x: rect.x + x, y: rect.y + y, ..*rect },
+            Mark::Raster { rect, .. } => *rect = Rect { x: rect.x + x, y: rect.y + y, ..*rect },
         }
     }
 }

@@ -27,6 +27,7 @@ mod chart;
 mod clip;
 mod color;
 mod corner;
+mod dark;
 mod density;
 mod error;
 mod field;

@@ -163,12 +163,17 @@ impl Sheet {
 
     /// Colors each pixel of a rectangle by its column and row.
     pub(super) fn raster(&mut self, rect: Rect, color: impl Fn(u32, u32) -> [u8; 3]) {
+        self.pixels(rect, color, false);
+    }
+
+    /// `turns`: in a dark variant, the colors turn with those of lines.
+    fn pixels(&mut self, rect: Rect, color: impl Fn(u32, u32) -> [u8; 3], turns: bool) {
         for y in 0..rect.height {
             for x in 0..rect.width {
                 self.figure.set(rect.x + x, rect.y + y, color(x, y));
             }
         }
-        self.figure.marks.push(Mark::Raster(rect));
+        self.figure.marks.push(Mark::Raster { rect, turns });
     }
 
     /// Draws dots, given by screen position and color, into the pixels of a raster. In SVG they are a part of the
@@ -280,9 +285,15 @@ impl Sheet {
         self.raster(rect, |x, y| scale.color(map.on_screen([x, y], [rect.width, rect.height], cells)));
     }
 
-    /// A bar of colors with an outline: `color(0.0)` at the bottom, `color(1.0)` at the top.
-    pub(super) fn colors(&mut self, rect: Rect, color: impl Fn(f64) -> [u8; 3]) -> Result<(), PlotError> {
-        self.raster(rect, |_, y| color(1.0 - (f64::from(y) + 0.5) / f64::from(rect.height)));
+    /// A bar of colors with an outline: `color(0.0)` at the bottom, `color(1.0)` at the top. `is_of_lines` if lines on the
+    /// paper have these colors.
+    pub(super) fn colors(
+        &mut self,
+        rect: Rect,
+        color: impl Fn(f64) -> [u8; 3],
+        is_of_lines: bool,
+    ) -> Result<(), PlotError> {
+        self.pixels(rect, |_, y| color(1.0 - (f64::from(y) + 0.5) / f64::from(rect.height)), is_of_lines);
         self.outline(rect)
     }
 
@@ -295,7 +306,7 @@ impl Sheet {
         clipped: bool,
         columns: Option<[&str; 2]>,
     ) -> Result<(), PlotError> {
-        self.colors(rect, inferno)?;
+        self.colors(rect, inferno, false)?;
         if clipped {
             let [left, top, right, _] = rect.ends();
             let tip = [f64::midpoint(left, right), top - 0.5 * (right - left) - 1.0];

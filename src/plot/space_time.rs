@@ -43,7 +43,7 @@ pub fn space_time(field: &SpaceTime) -> Result<Figure, PlotError> {
         let (a, b) = (along(&field.rows[row]), along(&field.rows[row + 1]));
         inferno((a + part * (b - a) - low) / (high - low))
     });
-    chart.bar(Named::new([low, high], 6, field.name), inferno)?;
+    chart.bar(Named::new([low, high], 6, field.name), inferno, false)?;
     Ok(chart.finish(""))
 }
 

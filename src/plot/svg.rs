@@ -43,13 +43,14 @@ pub(super) fn written(figure: &Figure) -> Result<String, PlotError> {
         (f64::from(figure.width) / f64::from(PIXELS), f64::from(figure.height) / f64::from(PIXELS));
     let _ = write!(
         file,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" stroke-linejoin=\"round\" stroke-linecap=\"round\">\n<desc>{}</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" stroke-linejoin=\"round\" stroke-linecap=\"round\">\n<desc>{}</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n",
         size.0,
         size.1,
-        escaped(&figure.about)
+        escaped(&figure.about),
+        hex(figure.paper)
     );
     for mark in &figure.marks {
-        if let Mark::Raster(rect) = mark {
+        if let Mark::Raster { rect, .. } = mark {
             image(&mut file, figure, *rect)?;
         }
     }
@@ -60,7 +61,7 @@ pub(super) fn written(figure: &Figure) -> Result<String, PlotError> {
 fn draw(area: &DrawingArea<SVGBackend, Shift>, mark: &Mark) -> Result<(), PlotError> {
     let fine = |p: &[f64; 2]| ((p[0] * FINE).round() as i32, (p[1] * FINE).round() as i32);
     match mark {
-        Mark::Raster(_) => Ok(()),
+        Mark::Raster { .. } => Ok(()),
         Mark::Path { points, width, color, opacity } if points.len() == 1 => {
             let dot = Circle::new(
                 fine(&points[0]),
@@ -108,6 +109,10 @@ fn image(file: &mut String, figure: &Figure, rect: Rect) -> Result<(), PlotError
         STANDARD.encode(bytes)
     );
     Ok(())
+}
+
+fn hex([r, g, b]: [u8; 3]) -> String {
+    format!("#{r:02X}{g:02X}{b:02X}")
 }
 
 fn escaped(text: &str) -> String {

@@ -183,14 +183,20 @@ fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Figure, PlotError> {
     if let [Some(start), Some(end)] = ends {
         chart.ring(start, 21.0, INK);
         chart.dot(end, 13.0, INK);
-        for (name, point) in [("start", start), ("end", end)] {
-            let [x, y] = chart.at(point);
-            chart.note(name, [x + 20.0, y - 24.0], Anchor::Left, INK);
+        let [from, to] = [start, end].map(|point| chart.at(point));
+        let mut note =
+            |name: &str, [x, y]: [f64; 2]| chart.note(name, [x + 20.0, y - 24.0], Anchor::Left, INK);
+        // The ends of a closed orbit have one name, because two would overlap.
+        if (from[0] - to[0]).abs() < 120.0 && (from[1] - to[1]).abs() < 36.0 {
+            note("start, end", from);
+        } else {
+            note("start", from);
+            note("end", to);
         }
     }
     // The lower end of the bar is the start of the solve, also for a solve backward in time.
     let bar = if to == from { [from, from + 1.0] } else { [from, to] };
-    chart.bar(Named::new(bar, 6, "t"), time_color)?;
+    chart.bar(Named::new(bar, 6, "t"), time_color, true)?;
     Ok(chart.finish(&trace.about))
 }
 
