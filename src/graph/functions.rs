@@ -28,6 +28,8 @@ macro_rules! float_functions {
             Sin sin All;
             /// Cosine of x in radians.
             Cos cos All;
+            /// Arc tangent in radians, between -pi/2 and pi/2.
+            Atan atan All;
             /// Hyperbolic tangent.
             Tanh tanh All;
             /// `1 / (1 + e^-x)`

@@ -61,6 +61,10 @@ pub(super) fn unary(b: &mut Builder, op: UnaryOp, x: NodeId, y: NodeId) -> Parti
             let sin = b.unary(UnaryOp::Sin, x);
             Partial::Times(b.neg(sin))
         }
+        UnaryOp::Atan => {
+            let (one, square) = (b.splat_like(x, 1.0), b.mul(x, x));
+            Partial::Over(b.add(one, square))
+        }
         UnaryOp::Tanh => {
             let (one, square) = (b.splat_like(y, 1.0), b.mul(y, y));
             Partial::Times(b.sub(one, square))

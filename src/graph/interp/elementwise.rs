@@ -31,6 +31,7 @@ macro_rules! float {
                     UnaryOp::Sqrt => x.sqrt(),
                     UnaryOp::Sin => x.sin(),
                     UnaryOp::Cos => x.cos(),
+                    UnaryOp::Atan => x.atan(),
                     UnaryOp::Tanh => x.tanh(),
                     UnaryOp::Sigmoid => 1.0 / (1.0 + (-x).exp()),
                     UnaryOp::Erf => erf(x.into()) as $t,

@@ -1,9 +1,9 @@
 //! The constants of f32 and f64: formats, range limits, and polynomials.
 //!
 //! The polynomials are minimax fits made for this crate (iteratively reweighted least squares on Chebyshev
-//! nodes, for erf Remez exchange, 50 digits), weighted for the relative error of their function (ERFC_POLY:
-//! for the absolute error). The comment above each polynomial states its error in units of the format's
-//! `2^-24` or `2^-53`.
+//! nodes, for erf and atan Remez exchange, 50 digits), weighted for the relative error of their function
+//! (ERFC_POLY: for the absolute error). The comment above each polynomial states its error in units of the
+//! format's `2^-24` or `2^-53`.
 
 use super::super::lanes::Simd;
 use super::Math;
@@ -44,6 +44,7 @@ impl Math for f32 {
     const TRIG_MAX: Self = 1e5;
     const ERF_RANGE: [Self; 3] = [1.5, 2.75, 4.0];
     const ERF_CENTER: Self = 1.125;
+    const ATAN_RANGE: [Self; 2] = [0.5625, 2.0];
 
     // 0.22
     const EXPM1_POLY: &'static [Self] = &[
@@ -87,6 +88,15 @@ impl Math for f32 {
         9.433_065_190_33e-5,
         -4.023_890_402_71e-5,
         3.402_914_013_44e-6,
+    ];
+    // 0.018
+    const ATAN_POLY: &'static [Self] = &[
+        -0.333_333_112_944,
+        0.199_986_054_867,
+        -0.142_560_267_587,
+        0.108_149_024_071,
+        -0.075_371_521_112_5,
+        0.032_853_378_549_9,
     ];
 
     #[inline(always)]
@@ -145,6 +155,7 @@ impl Math for f64 {
     const TRIG_MAX: Self = 1e5;
     const ERF_RANGE: [Self; 3] = [1.625, 3.625, 6.0];
     const ERF_CENTER: Self = 1.3125;
+    const ATAN_RANGE: [Self; 2] = [0.5625, 2.0];
 
     // 0.16
     const EXPM1_POLY: &'static [Self] = &[
@@ -239,6 +250,22 @@ impl Math for f64 {
         -2.145_198_973_206_903_098e-16,
         2.402_830_049_985_963_113e-17,
         -2.770_260_833_716_498_793e-19,
+    ];
+    // 0.035
+    const ATAN_POLY: &'static [Self] = &[
+        -0.333_333_333_333_330_231_3,
+        0.199_999_999_999_214_341_2,
+        -0.142_857_142_787_450_899_8,
+        0.111_111_107_989_595_131_5,
+        -0.090_909_008_164_311_657_34,
+        0.076_921_661_008_717_227_41,
+        -0.066_650_194_018_768_421_26,
+        0.058_689_118_258_089_297_07,
+        -0.051_849_192_512_536_436_53,
+        0.044_350_434_386_022_164_66,
+        -0.033_704_015_982_365_061_88,
+        0.019_249_545_281_517_138_7,
+        -0.005_845_955_638_914_443_041,
     ];
 
     #[inline(always)]

@@ -9,6 +9,7 @@
 //! chosen at run time. A single exp2 without division, from which all other functions are derived, would lose
 //! the accuracy of expm1, log1p and tanh near zero.
 
+mod atan;
 mod constants;
 mod erf;
 mod exp;
@@ -20,6 +21,11 @@ mod trig;
 
 use super::lanes::{Float, Simd};
 
+#[cfg_attr(
+    not(feature = "autodiff"),
+    allow(unused_imports, reason = "only kernels of the backend use it")
+)]
+pub(crate) use atan::atan;
 #[cfg_attr(
     not(feature = "autodiff"),
     allow(unused_imports, reason = "only kernels of the backend use it")
@@ -92,6 +98,8 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const ERF_RANGE: [Self; 3];
     /// The center of the first polynomial's argument.
     const ERF_CENTER: Self;
+    /// The ends of the first and of the second range of atan.
+    const ATAN_RANGE: [Self; 2];
 
     /// `Q` in `expm1(r) = r + r^2 Q(r)` for `|r| <= ln 2 / 2`.
     const EXPM1_POLY: &'static [Self];
@@ -105,6 +113,8 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     /// `E` in `erf x = 1 - E(x - ERF_RANGE[1])` for x from `ERF_RANGE[0]` to `ERF_RANGE[2]`. The fit
     /// minimizes the absolute error, which is a quarter as large at the end of the range.
     const ERFC_POLY: &'static [Self];
+    /// `Q` in `atan t = t + t z Q(z)`, `z = t^2`, for `|t| <= ATAN_RANGE[0]`.
+    const ATAN_POLY: &'static [Self];
 
     fn from_f64(x: f64) -> Self;
     /// `self + other` on scalars.

@@ -48,6 +48,7 @@ float_op! {
     Erf / 1: |a, _b, _c, _imm| math::erf(a);
     Sin / 1: |a, _b, _c, _imm| math::sin(a);
     Cos / 1: |a, _b, _c, _imm| math::cos(a);
+    Atan / 1: |a, _b, _c, _imm| math::atan(a);
     Square / 1: |a, _b, _c, _imm| a.mul(a);
     Recip / 1: |a, _b, _c, _imm| a.of(V::Elem::ONE).div(a);
     Scale / 1: |a, _b, _c, imm| a.mul(imm[0]);
