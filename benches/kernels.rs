@@ -53,26 +53,16 @@ impl Bench {
         let x: Vec<f64> = (0..N).map(|i| i as f64 / 64.0 - 1.99).collect();
         let positive: Vec<f64> = x.iter().map(|x| x.abs() + 0.01).collect();
         for elem in [Elem::F32, Elem::F64] {
-            for op in [
+            let others = [
                 StripOp::Copy,
                 StripOp::Add,
                 StripOp::Then(Arith::Mul, Arith::Add),
                 StripOp::Axpy2,
                 StripOp::Div,
                 StripOp::Max,
-                StripOp::Float(FloatFn::Sqrt),
-                StripOp::Float(FloatFn::Floor),
-                StripOp::Float(FloatFn::Exp),
-                StripOp::Float(FloatFn::Ln),
-                StripOp::Float(FloatFn::Log1p),
-                StripOp::Float(FloatFn::Expm1),
-                StripOp::Float(FloatFn::Tanh),
-                StripOp::Float(FloatFn::Sigmoid),
-                StripOp::Float(FloatFn::Erf),
-                StripOp::Float(FloatFn::Sin),
-                StripOp::Float(FloatFn::Cos),
                 StripOp::Lt,
-            ] {
+            ];
+            for op in others.into_iter().chain(FloatFn::ALL.iter().map(|&f| StripOp::Float(f))) {
                 let data = if op == StripOp::Float(FloatFn::Ln) { &positive } else { &x };
                 let f = strip(level, op, elem);
                 let mut dst = vec![0f64; N];

@@ -4,9 +4,10 @@
 //! numbers for which tests evaluate it, and its documentation. The variant, the text form, the method, the entry of
 //! the kernel table, and the tests of derivatives, plans and batches come from the row. Three things stand beside, each in
 //! an exhaustive match or in a list of types that the kernel table names: the kernel (`backend/cpu/kernels/ops.rs`), the
-//! derivative (`transform/partials.rs`) and the reference value (`graph/interp/elementwise.rs`). Tests that state values or
-//! an accuracy have rows of their own: `simd/math/tests.rs`, `kernels/strip_tests.rs`, `graph/interp/tests.rs`,
-//! `tensor/ops/tests.rs`; `tests/reference/check.py` has the function in NumPy.
+//! derivative (`transform/partials.rs`) and the reference value (`graph/interp/elementwise.rs`). In the tests, rustc reports
+//! a missing row in `kernels/strip_tests.rs`. It does not report missing rows in the tests that state an accuracy
+//! (`simd/math/tests.rs`) or values (`graph/interp/tests.rs`, `tensor/ops/tests.rs`), nor the function in NumPy
+//! (`tests/reference/check.py`).
 
 /// Calls a macro with the rows of the table: documentation, variant, name, domain.
 macro_rules! float_functions {
@@ -28,7 +29,8 @@ macro_rules! float_functions {
             Sin sin All;
             /// Cosine of x in radians.
             Cos cos All;
-            /// Arc tangent in radians, between -pi/2 and pi/2.
+            /// Arc tangent: the angle in radians, from -pi/2 to pi/2, whose tangent is x.
+            #[doc(alias = "arctan")]
             Atan atan All;
             /// Hyperbolic tangent.
             Tanh tanh All;

@@ -44,7 +44,7 @@ fn unary(u: UnaryOp, x: f64) -> f64 {
 #[test]
 fn unary_functions_are_those_of_std() {
     let x = 0.7_f64;
-    let table: [(UnaryOp, f64); 14] = [
+    let table = [
         (UnaryOp::Neg, -x),
         (UnaryOp::Abs, x),
         (UnaryOp::Sign, 1.0),
@@ -56,6 +56,7 @@ fn unary_functions_are_those_of_std() {
         (UnaryOp::Sqrt, x.sqrt()),
         (UnaryOp::Sin, x.sin()),
         (UnaryOp::Cos, x.cos()),
+        (UnaryOp::Atan, x.atan()),
         (UnaryOp::Tanh, x.tanh()),
         (UnaryOp::Sigmoid, 1.0 / (1.0 + (-x).exp())),
         (UnaryOp::Powf(2.5_f64.to_bits()), x.powf(2.5)),

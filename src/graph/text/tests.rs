@@ -1,7 +1,7 @@
 //! Functions are printed, parsed and printed again; texts that do not parse are errors.
 
 use crate::array::{Array, DType, Data};
-use crate::graph::{Builder, Func, Literal, Op, Type, UnaryOp};
+use crate::graph::{Builder, FloatFn, Func, Literal, Op, Type, UnaryOp};
 use std::sync::Arc;
 
 /// Every kind of operation without a body except observers, and every kind of constant.
@@ -156,8 +156,10 @@ fn a_function_without_array_constants_reads_back_equal() {
 
 #[test]
 fn every_unary_binary_and_compare_reads_back() {
+    let functions = FloatFn::ALL.iter().map(|f| f.op().name()).collect::<Vec<_>>().join(" ");
     for (names, ty, out) in [
-        ("neg abs sign floor exp expm1 ln log1p sqrt sin cos tanh sigmoid erf", "f32[2]", "f32[2]"),
+        ("neg abs sign", "f32[2]", "f32[2]"),
+        (&functions, "f32[2]", "f32[2]"),
         ("is_finite", "f32[2]", "bool[2]"),
         ("not", "bool[2]", "bool[2]"),
     ] {

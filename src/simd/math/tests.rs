@@ -2,7 +2,7 @@
 //! compared with a double-double reference or with the standard library, whose errors are at most about 1 ulp
 //! where it is used, so the allowed error is 1 ulp smaller.
 
-use super::{Math, cos, erf, exp, expm1, ln, log1p, sigmoid, sin, tanh};
+use super::{Math, atan, cos, erf, exp, expm1, ln, log1p, sigmoid, sin, tanh};
 use crate::simd::Level;
 use crate::simd::dispatch::{Task, enter};
 use crate::simd::lanes::{Float, Lanes, Simd};
@@ -46,7 +46,7 @@ macro_rules! functions {
 
 functions! {
     Exp exp; Expm1 expm1; Tanh tanh; Sigmoid sigmoid; Ln ln; Log1p log1p; Sin sin; Cos cos;
-    Erf erf;
+    Erf erf; Atan atan;
 }
 
 fn apply<T: Math, F: Function>(level: Level, f: F, x: &[T]) -> Vec<T> {
@@ -188,6 +188,27 @@ fn erf_reference(x: f64) -> f64 {
     sum.times(Double(x, 0.0)).times(two_over_root_pi).over(growth).0
 }
 
+/// `x / (1 + x^2) sum of (2n)!! / (2n+1)!! y^n`, `y = x^2 / (1 + x^2)` (Euler), whose terms are positive; above
+/// 1 `pi/2 - atan(1/x)`. The terms left out are below `e^-60 = 1e-26`.
+fn atan_double(x: f64) -> Double {
+    let (one, half_pi) = (Double(1.0, 0.0), Double(std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17));
+    let a = x.abs();
+    if x.is_nan() || a < 1e-18 {
+        return Double(x, 0.0);
+    }
+    let t = if a > 1.0 { one.over(Double(a.min(1e40), 0.0)) } else { Double(a, 0.0) };
+    let square = t.times(t);
+    let y = square.over(square.plus(one));
+    let terms = 2 + (60.0 / -y.0.ln()) as i32;
+    let sum = (1..=terms).rev().fold(one, |sum, n| {
+        let ratio = Double(f64::from(n), 0.0).over(Double(f64::from(n) + 0.5, 0.0));
+        sum.times(y).times(ratio).plus(one)
+    });
+    let angle = sum.times(t).over(square.plus(one));
+    let angle = if a > 1.0 { half_pi.plus(angle.times(Double(-1.0, 0.0))) } else { angle };
+    Double(angle.0.copysign(x), angle.1 * x.signum())
+}
+
 macro_rules! accuracy {
     ($($test:ident: $f:ident, $reference:expr, $lo:expr, $hi:expr;)*) => {$(
         #[test]
@@ -209,6 +230,7 @@ accuracy! {
     sin_is_within_4_ulp: Sin, f64::sin, -20.0, 20.0;
     cos_is_within_4_ulp: Cos, f64::cos, -1e5, 1e5;
     erf_is_within_4_ulp: Erf, erf_reference, -6.5, 6.5;
+    atan_is_within_4_ulp: Atan, f64::atan, -4.0, 4.0;
 }
 
 #[test]
@@ -240,5 +262,53 @@ fn erf_never_leaves_its_range_and_ends_in_one() {
         let (y, z) = (apply(level, Erf, &x), apply(level, Erf, &narrow));
         assert!(y.iter().all(|&y| y <= 1.0) && z.iter().all(|&z| z <= 1.0));
         assert!(y[120_000..].iter().all(|&y| y == 1.0) && z[80_000..].iter().all(|&z| z == 1.0));
+    }
+}
+
+#[test]
+fn the_double_double_reference_of_atan_has_its_digits() {
+    // Computed by mpmath with 60 digits.
+    for (x, want, low) in [
+        (0.25, 0.244_978_663_126_864_14, 1.069_875_561_873_445_1e-17),
+        (0.75, 0.643_501_108_793_284_4, 1.583_478_505_144_428_6e-17),
+        (1.0, std::f64::consts::FRAC_PI_4, 3.061_616_997_868_383e-17),
+        (1.625, 1.019_141_344_266_349_7, 1.000_401_886_936_679_9e-17),
+        (5.5, 1.390_942_827_002_418_4, -9.843_712_133_488_843e-17),
+        (1e9, 1.570_796_325_794_896_7, -7.807_189_396_823_994e-17),
+    ] {
+        let Double(hi, lo) = atan_double(x);
+        assert_eq!(hi, want, "{x}");
+        assert!((lo - low).abs() <= 1e-25 * want, "{x}: {lo:e} is not {low:e}");
+    }
+}
+
+/// The error of `y` in units of the last place of the rounded `want`.
+fn off64(y: f64, want: Double) -> f64 {
+    let unit = 2f64.powi((want.0.abs().max(f64::MIN_POSITIVE).to_bits() >> 52) as i32 - 1075);
+    ((y - want.0) - want.1).abs() / unit
+}
+
+/// Drawn: 2,000 numbers in each binade from 2^-8 to 2^5, and the 2,000 neighbors of each end of a range.
+#[test]
+fn atan_is_within_1_ulp_rises_and_has_the_same_bits_at_all_levels() {
+    let hash = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11;
+    let binade = |e: i32| (0..2000).map(move |i| 2f64.powi(e) * (1.0 + hash(i) as f64 / 2f64.powi(53)));
+    let mut wide: Vec<f64> = (-8..5).flat_map(binade).collect();
+    let mut narrow: Vec<f32> = wide.iter().map(|&x| x as f32).collect();
+    for end in [0.5625, 1.0, 2.0f64] {
+        wide.extend((0..2000).map(|i| f64::from_bits(end.to_bits() - 1000 + i)));
+        narrow.extend((0..2000).map(|i| f32::from_bits((end as f32).to_bits() - 1000 + i)));
+    }
+    wide.sort_by(f64::total_cmp);
+    narrow.sort_by(f32::total_cmp);
+    let (y, z) = (apply(Level::Portable, Atan, &wide), apply(Level::Portable, Atan, &narrow));
+    let worst = |offs: &mut dyn Iterator<Item = f64>| offs.fold(0.0, f64::max);
+    let wide_off = worst(&mut wide.iter().zip(&y).map(|(&x, &y)| off64(y, atan_double(x))));
+    let narrow_off = worst(&mut narrow.iter().zip(&z).map(|(&x, &z)| ulps32(z, f64::from(x).atan())));
+    assert!(wide_off < 1.0 && narrow_off < 1.0, "{wide_off} and {narrow_off} ulp");
+    assert!(wide_off > 0.7 && narrow_off > 0.7, "the draws find no large error");
+    assert!(y.is_sorted() && z.is_sorted());
+    for level in Level::available() {
+        assert!(apply(level, Atan, &wide) == y && apply(level, Atan, &narrow) == z, "{level:?}");
     }
 }

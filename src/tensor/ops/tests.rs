@@ -96,6 +96,10 @@ fn functions() -> Vec<Known> {
             let y = x.tanh();
             [y, 1.0 - y * y, -2.0 * y * (1.0 - y * y)]
         }),
+        known("atan", Tensor::atan, |x| {
+            let slope = 1.0 / (1.0 + x * x);
+            [x.atan(), slope, -2.0 * x * slope * slope]
+        }),
         known("erf", Tensor::erf, move |x| [f64::NAN, bell(x), -2.0 * x * bell(x)]),
         // At a kink, the second derivative is that of both sides.
         known("relu", Tensor::relu, |x| [x.max(0.0), if x > 0.0 { 1.0 } else { 0.0 }, 0.0]),
