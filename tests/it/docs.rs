@@ -50,11 +50,14 @@ fn prose(text: &str) -> String {
 fn relative_links(text: &str) -> Vec<(usize, String)> {
     let prose = prose(text);
     let mut found = Vec::new();
-    for (at, _) in prose.match_indices("](") {
-        let Some((target, _)) = prose[at + 2..].split_once(')') else { continue };
-        let line = prose[..at].matches('\n').count() + 1;
-        if !target.contains("://") && !target.starts_with("mailto:") {
-            found.push((line, target.split_whitespace().next().unwrap_or("").to_owned()));
+    // Markdown, and the tags of pictures with a dark variant.
+    for (before, after) in [("](", ')'), (" src=\"", '"'), (" srcset=\"", '"'), (" href=\"", '"')] {
+        for (at, _) in prose.match_indices(before) {
+            let Some((target, _)) = prose[at + before.len()..].split_once(after) else { continue };
+            let line = prose[..at].matches('\n').count() + 1;
+            if !target.contains("://") && !target.starts_with("mailto:") {
+                found.push((line, target.split_whitespace().next().unwrap_or("").to_owned()));
+            }
         }
     }
     found
