@@ -265,7 +265,8 @@ fn the_gallery_has_every_picture() {
     let files = |folder: &str| -> Vec<PathBuf> {
         fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect()
     };
-    let draws = |path: &PathBuf| path.is_file() && fs::read_to_string(path).unwrap().contains(".png\"");
+    let is_program = |path: &PathBuf| path.extension().is_some_and(|e| e == "rs");
+    let draws = |path: &PathBuf| is_program(path) && fs::read_to_string(path).unwrap().contains(".png\"");
     let pictures = ["assets", "docs/images", "notebooks"].into_iter().flat_map(files);
     let pictures = pictures.filter(|path| path.extension().is_some_and(|e| e != "md"));
     for path in pictures.chain(files("examples").into_iter().filter(draws)) {
