@@ -63,10 +63,7 @@ fn draw(title: &str, methods: &[Method], curves: &[Curve], file: &Path) -> Resul
     let names: Vec<String> = methods.iter().map(|method| format!("{method:?}")).collect();
     let curves: Vec<MethodCurve> =
         names.iter().zip(curves).map(|(name, points)| MethodCurve { name, points }).collect();
-    let figure = work_precision(title, "wall time (ms)", &curves)?;
-    figure.save(file)?;
-    let name = file.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    figure.dark().save(file.with_file_name(format!("{name}-dark.png")))?;
+    work_precision(title, "wall time (ms)", &curves)?.save(file)?;
     println!("{}", file.display());
     Ok(())
 }

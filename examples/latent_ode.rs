@@ -7,7 +7,7 @@
 //! rounded to a grid and nothing is masked. After 1,000 updates the ELBO on unseen series is 23.8 nats per
 //! series, and the root mean square error of their reconstructions is 0.038 (the noise is 0.1). Samples from
 //! the prior continue to rotate and decay for four times the length of the data.
-//! `cargo run --release --example latent_ode` takes eight seconds and draws `latent_ode.png`.
+//! `cargo run --release --example latent_ode` takes eight seconds and draws `latent_ode.png` and `latent_ode-dark.png`.
 
 use flowline::nn::GruCell;
 use flowline::nn::prelude::*;
@@ -116,7 +116,7 @@ pub struct Reached {
     pub off: f64,
 }
 
-/// Trains and plots `latent_ode.png`.
+/// Trains and plots `latent_ode.png` and `latent_ode-dark.png`.
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<Reached> {
     let [key, data, training, draws] = Key::new(5).split();
     let optimizer =
@@ -168,7 +168,7 @@ fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let Reached { evidence, off } = run(Path::new(&folder), 1_000)?;
     println!("unseen: ELBO {evidence:.1} nats, reconstruction RMSE {off:.3}");
-    println!("{folder}/latent_ode.png written");
+    println!("{folder}/latent_ode.png and latent_ode-dark.png written");
     assert!(evidence > 20.0 && off < 0.08, "the latent ODE is not learned");
     Ok(())
 }

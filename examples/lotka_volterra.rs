@@ -7,7 +7,7 @@
 //! true p = (1.5, 1, 3, 1) to within 1.1 % and 1.2 standard errors. `covariance` computes the standard errors by
 //! four forward derivatives of one solve.
 //!
-//! `cargo run --release --example lotka_volterra` takes a second and plots `lotka_volterra.png`.
+//! `cargo run --release --example lotka_volterra` takes a second and plots `lotka_volterra.png` and `lotka_volterra-dark.png`.
 
 use flowline::nn::prelude::*;
 use flowline::plot::Axes;
@@ -70,7 +70,7 @@ pub struct Found {
     pub loss: f64,
 }
 
-/// Fits and plots `lotka_volterra.png`.
+/// Fits and plots `lotka_volterra.png` and `lotka_volterra-dark.png`.
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<Found> {
     let counts = counted(&Key::new(1))?;
     // A small beta2, so that the average of squared gradients forgets the first gradients, which are a hundred
@@ -119,7 +119,7 @@ fn main() -> flowline::Result<()> {
         assert!((found - truth).abs() < 0.015 * truth, "a parameter is not found");
     }
     println!("mean squared error {:.3} noise variances", fit.loss);
-    println!("{folder}/lotka_volterra.png written");
+    println!("{folder}/lotka_volterra.png and lotka_volterra-dark.png written");
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 //! squared error on unseen spirals, against the noiseless values at all hundred times, is 4.2e-3: 0.065 at a
 //! radius of about 1. The noise of 0.03 also affects the initial states, and spirals that start further out
 //! rotate faster, so a part of the error comes from inexact initial states.
-//! `cargo run --release --example spiral` takes five seconds and plots `spiral.png`.
+//! `cargo run --release --example spiral` takes five seconds and plots `spiral.png` and `spiral-dark.png`.
 
 use flowline::nn::prelude::*;
 use flowline::plot::Axes;
@@ -73,7 +73,7 @@ fn times(n: usize, every: usize) -> Tensor {
     Tensor::from((1..=n).map(|i| (i * every) as u32).collect::<Vec<_>>())
 }
 
-/// Trains and plots `spiral.png`; returns the mean squared error on unseen spirals.
+/// Trains and plots `spiral.png` and `spiral-dark.png`; returns the mean squared error on unseen spirals.
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<f64> {
     let [key, data, noise, training] = Key::new(0).split();
     let clean = spirals(256, &data)?;
@@ -145,7 +145,7 @@ fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let held_out = run(Path::new(&folder), 1_500)?;
     println!("mean square error on unseen spirals {held_out:.1e}");
-    println!("{folder}/spiral.png written");
+    println!("{folder}/spiral.png and spiral-dark.png written");
     assert!(held_out < 1e-2, "the field is not learned");
     Ok(())
 }

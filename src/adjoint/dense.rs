@@ -53,6 +53,8 @@ impl<Y: TensorState> TensorDenseOutput<Y> {
     /// # Panics
     /// If `ts` has more than one axis.
     #[track_caller]
+    #[doc(alias = "evaluate")]
+    #[doc(alias = "interpolate")]
     pub fn eval(&self, ts: &Tensor) -> Y {
         self.y1.with_leaves(self.erased().at(ts, &TensorDenseOutput::states))
     }

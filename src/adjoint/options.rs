@@ -42,6 +42,7 @@ pub enum Adjoint {
     /// The gradient is NaN if the backward solve ends early. With
     /// [`allow_incomplete`](crate::ode::Ode::allow_incomplete), it is also NaN if the forward solve ends early: the
     /// backward solve starts at t1, which the state has not reached. Other adjoints differentiate the steps taken.
+    #[doc(alias = "BacksolveAdjoint")]
     Backsolve {
         /// The relative tolerance of the backward solve; `None` for that of the forward solve.
         rtol: Option<f64>,

@@ -33,6 +33,7 @@ tree! {
     /// assert!((log_prob - again).abs().max().item() < 1e-3);
     /// # Ok::<(), flowline::Error>(())
     /// ```
+    #[doc(alias = "FFJORD")]
     pub struct Cnf<D: VelocityField> {
         /// The velocity fields, from the base end to the data end.
         pub blocks: Vec<D>,

@@ -102,6 +102,7 @@ impl<D: VelocityField> Cnf<D> {
     /// ```
     #[track_caller]
     #[doc(alias = "inpaint")]
+    #[doc(alias = "conditional_sample")]
     pub fn sample_given(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
         self.given_in(row, n, key, &[])
     }

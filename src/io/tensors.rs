@@ -31,6 +31,8 @@ pub(super) const METADATA_KEY: &str = "flowline";
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), flowline::io::IoError>(())
 /// ```
+#[doc(alias = "tree_serialise_leaves")]
+#[doc(alias = "state_dict")]
 pub fn save(path: impl AsRef<Path>, tree: &impl Tree) -> Result<(), IoError> {
     let bytes = to_bytes(&tree.named_leaves(), None);
     write_atomic(path, |file| file.write_all(&bytes))
@@ -43,6 +45,8 @@ pub fn save(path: impl AsRef<Path>, tree: &impl Tree) -> Result<(), IoError> {
 ///
 /// # Errors
 /// If the file cannot be read, is damaged, or was saved from a tree with other leaves.
+#[doc(alias = "tree_deserialise_leaves")]
+#[doc(alias = "load_state_dict")]
 pub fn load<T: Tree>(path: impl AsRef<Path>, like: &T) -> Result<T, IoError> {
     let path = path.as_ref();
     let (tensors, _) = from_bytes(path, &read(path)?)?;

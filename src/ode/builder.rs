@@ -108,6 +108,8 @@ pub(crate) fn locked<F: ?Sized>(f: &Mutex<F>) -> MutexGuard<'_, F> {
 /// assert!((solution.y1[0] - (-1.0_f64).exp()).abs() < 1e-8);
 /// # Ok::<(), flowline::Error>(())
 /// ```
+#[doc(alias = "ODETerm")]
+#[doc(alias = "ODEProblem")]
 pub struct Ode<'f, Y: OdeState, F, O = Y> {
     pub(crate) field: F,
     pub(crate) settings: Settings,
@@ -206,6 +208,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     /// An event that resets the state: `then(t, y)` changes y, and the solve continues from the changed state.
     /// With [`Event::terminal`] the solve ends with the changed state. On tensors `then` must keep the type of
     /// every leaf.
+    #[doc(alias = "ContinuousCallback")]
     pub fn on_event<G: EventValue<Y::Clock>>(
         mut self,
         event: Event,
@@ -294,6 +297,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     /// The step size controller: [`PidController`](super::PidController),
     /// [`HairerController`](super::HairerController), [`ConstantStepSize`](super::ConstantStepSize) or
     /// [`StepTo`](super::StepTo).
+    #[doc(alias = "adaptive")]
     pub fn controller(mut self, controller: impl Into<Controller>) -> Self {
         self.settings.controller = Some(controller.into());
         self
@@ -441,6 +445,7 @@ impl<Y: OdeState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// `on_step` ended it, unless [`Ode::allow_incomplete`] is set. The last three contain the partial
     /// solution. On traced tensors the outcome is not known yet: the call returns `Ok`, and the call that
     /// runs the traced program returns the error.
+    #[doc(alias = "diffeqsolve")]
     pub fn solve(
         &self,
         t0: impl Into<Y::Clock>,

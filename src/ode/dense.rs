@@ -116,6 +116,8 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     ///
     /// # Errors
     /// [`ConfigError::OutsideInterval`] for a t outside [`DenseOutput::interval`].
+    #[doc(alias = "evaluate")]
+    #[doc(alias = "interpolate")]
     pub fn eval(&self, t: f64) -> Result<Y, ConfigError> {
         let Some(i) = self.find(t)? else { return self.only_point() };
         if t == self.step_times[i + 1] {

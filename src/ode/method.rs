@@ -72,6 +72,7 @@ pub enum Method {
     /// A step takes eight stages. Each solves a linear system with the same matrix `M / gamma - h J`, so
     /// there is no iteration that can fail. The matrix is factored once per attempt. The Jacobian J is
     /// computed once per accepted step; in ensembles, once per attempt.
+    #[doc(alias = "stiff")]
     Rodas5P,
     /// Shampine and Reichelt's Rosenbrock method of order 2 for stiff problems at loose tolerances; `ode23s` of MATLAB.
     #[doc(alias = "ode23s")]

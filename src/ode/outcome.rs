@@ -46,6 +46,8 @@ pub mod status {
 /// Why a solve ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
+#[doc(alias = "RESULTS")]
+#[doc(alias = "retcode")]
 pub enum Outcome {
     /// t1 is reached.
     Completed,

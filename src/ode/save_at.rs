@@ -79,6 +79,7 @@ impl SaveAt {
         SaveAt { ts: linspace(start, end, n), ..Self::NOTHING }
     }
     /// Saves the start and the end of every accepted step.
+    #[doc(alias = "save_everystep")]
     pub fn steps() -> Self {
         Self::every(1)
     }

@@ -216,6 +216,7 @@ impl Schedule {
     }
 
     /// Precedes the schedule with a linear rise from 0 to its first rate over `updates` updates.
+    #[doc(alias = "warmup_cosine_decay_schedule")]
     pub fn warmup(self, updates: impl Into<Tensor>) -> Schedule {
         Schedule::Warmup { updates: updates.into(), then: Box::new(self) }
     }

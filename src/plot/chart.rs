@@ -7,6 +7,7 @@ use super::{
     axis::Axis,
     clip,
     color::{AXIS, INK},
+    marks::Colors,
     sheet::{Anchor, LABEL, Rect, Sheet, TITLE},
     tags::{self, Tag},
     text,
@@ -317,15 +318,15 @@ impl Chart {
     }
 
     /// A color bar right of the axes; `color` maps a position on the bar, from 0 at the bottom to 1 at the top.
-    /// `is_of_lines` if curves have these colors.
+    /// `colors` says what else has these colors.
     pub fn bar(
         &mut self,
         ends: Named,
         color: impl Fn(f64) -> [u8; 3],
-        is_of_lines: bool,
+        colors: Colors,
     ) -> Result<(), PlotError> {
         let rect = Rect { x: self.rect.right() + BAR_GAP, width: BAR_WIDTH, ..self.rect };
-        self.sheet.colors(rect, color, is_of_lines)?;
+        self.sheet.colors(rect, color, colors)?;
         let Named { axis, name } = ends.upwards();
         self.sheet.axis_right(rect, &axis, &name)
     }

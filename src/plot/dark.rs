@@ -2,9 +2,14 @@
 //!
 //! Lines, text and paper get colors of the opposite lightness and the same hue, in the color space `OKLab` (B. Ottosson,
 //! 2020): a lightness L becomes `PAPER_L + (INK_L - PAPER_L) (1 - L)^(3/4)`. The power lightens colors of middle
-//! lightness, which would otherwise be too close to the dark paper. Densities, images and what is drawn on them keep
-//! their colors.
-use super::{Figure, marks::Mark, sheet::Rect};
+//! lightness, which would otherwise be too close to the dark paper. Densities, images, and what is drawn on them or in
+//! their colors beside them, stay as they are. In an SVG file, translucent marks are mixed with the dark paper; in the
+//! pixels, the mixture with white is recolored, which is a little lighter.
+use super::{
+    Figure,
+    marks::{Colors, Mark},
+    sheet::Rect,
+};
 use std::collections::HashMap;
 
 /// The paper of dark figures.
@@ -23,7 +28,7 @@ impl Figure {
         dark.paper = PAPER;
         let kept: Vec<Rect> = self.marks.iter().filter_map(kept).collect();
         let mut known = HashMap::new();
-        let mut turned = |color| *known.entry(color).or_insert_with(|| turned(color));
+        let mut recolored = |color| *known.entry(color).or_insert_with(|| turned(color));
         let mut is_kept = vec![false; (self.width * self.height) as usize];
         for rect in &kept {
             for y in rect.y..rect.bottom().min(self.height) {
@@ -32,20 +37,25 @@ impl Figure {
             }
         }
         for (pixel, _) in dark.rgb.as_chunks_mut::<3>().0.iter_mut().zip(is_kept).filter(|(_, kept)| !kept) {
-            *pixel = turned(*pixel);
+            *pixel = recolored(*pixel);
         }
-        for mark in &mut dark.marks {
-            let is_on_kept = |points: &[[f64; 2]]| kept.iter().any(|rect| contains(rect, points));
+        let is_on_map = |points: &[[f64; 2]]| kept.iter().any(|rect| contains(rect, points));
+        let mut marks = std::mem::take(&mut dark.marks);
+        for mark in &mut marks {
             match mark {
-                Mark::Text { at, color, .. } if !is_on_kept(&[*at]) => *color = turned(*color),
-                Mark::Path { points, color, .. } | Mark::Area { points, color, .. }
-                    if !is_on_kept(points) =>
-                {
-                    *color = turned(*color);
+                Mark::Text { at, color, .. } if !is_on_map(&[*at]) => *color = recolored(*color),
+                Mark::Path { points, .. } | Mark::Area { points, .. } if is_on_map(points) => {}
+                Mark::Path { color, colors: Colors::Paper, .. }
+                | Mark::Area { color, colors: Colors::Paper, .. } => *color = recolored(*color),
+                // Beside a map, in its colors.
+                Mark::Path { points, width, color, opacity, .. } => {
+                    dark.stroke(points, *width, *color, *opacity)
                 }
-                _ => {}
+                Mark::Area { points, color, opacity, .. } => dark.fill(points, *color, *opacity),
+                Mark::Text { .. } | Mark::Raster { .. } => {}
             }
         }
+        dark.marks = marks;
         dark
     }
 
@@ -58,7 +68,7 @@ impl Figure {
 /// The rectangle of a raster that keeps its colors.
 fn kept(mark: &Mark) -> Option<Rect> {
     match mark {
-        Mark::Raster { rect, turns: false } => Some(*rect),
+        Mark::Raster { rect, colors: Colors::Map } => Some(*rect),
         _ => None,
     }
 }
@@ -205,9 +215,10 @@ mod tests {
         assert_eq!(colors(&dark), [[255; 3], turned(SERIES[0]), turned(INK)]);
         assert!(dark.to_svg().unwrap().contains("fill=\"#0D1117\""));
         assert_eq!(dark.dark(), dark);
-        // The space beside a dark figure, and its title.
-        let stacked = dark.hstack(&dark.vstack(&dark));
-        assert_eq!(stacked.pixel(5, 70), PAPER);
+        // The space beside a dark figure, and its title; a figure beside a dark one is dark.
+        for stacked in [dark.hstack(&dark.vstack(&light)), light.hstack(&light.vstack(&dark))] {
+            assert_eq!((stacked.pixel(5, 70), stacked.pixel(65, 5), stacked.paper), (PAPER, PAPER, PAPER));
+        }
         let titled = Sheet::new(300, 40).figure.dark().with_title("A title");
         let lightest =
             (0..300).flat_map(|x| (0..92).map(move |y| (x, y))).map(|(x, y)| titled.pixel(x, y)[1]);
@@ -215,10 +226,26 @@ mod tests {
     }
 
     #[test]
+    fn what_has_the_colors_of_a_map_beside_it_keeps_them() {
+        let mut sheet = Sheet::new(20, 40);
+        let triangle = [[2.0, 2.0], [18.0, 2.0], [10.0, 20.0]];
+        sheet.with_map_colors(|sheet| sheet.area(&triangle, [250, 255, 160], 1.0));
+        sheet.with_map_colors(|sheet| sheet.curve(&[[10.0, 30.0]], 6.0, [96, 220, 240], 1.0));
+        let dark = sheet.figure.dark();
+        assert_eq!((dark.pixel(10, 8), dark.pixel(10, 30)), ([250, 255, 160], [96, 220, 240]));
+        assert!(matches!(dark.marks[0], Mark::Area { color: [250, 255, 160], .. }));
+        // The arrowhead of a clipped color bar.
+        let mut sheet = Sheet::new(300, 200);
+        let bar = Rect { x: 20, y: 40, width: 20, height: 140 };
+        sheet.color_bar(bar, super::super::ColorScale { max: 1.0 }, true, None).unwrap();
+        assert_eq!(sheet.figure.dark().pixel(30, 36), sheet.figure.pixel(30, 36));
+    }
+
+    #[test]
     fn the_bar_of_a_line_colored_by_time_turns_with_the_line() {
         let mut sheet = Sheet::new(20, 40);
         let bar = Rect { x: 5, y: 5, width: 5, height: 30 };
-        sheet.colors(bar, time_color, true).unwrap();
+        sheet.colors(bar, time_color, Colors::Paper).unwrap();
         let dark = sheet.figure.dark();
         assert_eq!(dark.pixel(7, 8), turned(sheet.figure.pixel(7, 8)));
     }

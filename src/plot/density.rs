@@ -5,6 +5,7 @@ use super::{
     chart::{BAR_GAP, BAR_WIDTH},
     color::{INK, inferno},
     map::Cells,
+    marks::Colors,
     plane::Plane,
     sheet::{Anchor, LABEL, Rect, Sheet},
 };
@@ -87,7 +88,7 @@ pub fn density_sheet(
         sheet.heat(inside, map, *scale, Cells::Smooth);
     }
     let bar = Rect { x: end + BAR_GAP, y: top + NAME, width: BAR_WIDTH, height: rows * step_y - NAME };
-    sheet.colors(bar, inferno, false)?;
+    sheet.colors(bar, inferno, Colors::Map)?;
     sheet.axis_right(bar, &Axis::round([1.0, 0.0], 5, 1.0), "density / end of the panel's scale")?;
     Ok(sheet.figure)
 }

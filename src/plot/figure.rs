@@ -49,7 +49,11 @@ impl Figure {
     }
 
     /// This figure with another on its right; the color of the paper fills the space below the shorter figure.
+    /// If one of them is [`dark`](Self::dark), both are drawn dark.
     pub fn hstack(&self, right: &Figure) -> Figure {
+        if self.paper != right.paper {
+            return self.dark().hstack(&right.dark());
+        }
         let mut both = Figure::blank(self.width + right.width, self.height.max(right.height), self.paper);
         both.put(self, [0, 0]);
         both.put(right, [self.width, 0]);
@@ -57,7 +61,11 @@ impl Figure {
     }
 
     /// This figure with another below it; the color of the paper fills the space beside the narrower figure.
+    /// If one of them is [`dark`](Self::dark), both are drawn dark.
     pub fn vstack(&self, below: &Figure) -> Figure {
+        if self.paper != below.paper {
+            return self.dark().vstack(&below.dark());
+        }
         let mut both = Figure::blank(self.width.max(below.width), self.height + below.height, self.paper);
         both.put(self, [0, 0]);
         both.put(below, [0, self.height]);
@@ -66,7 +74,7 @@ impl Figure {
 
     /// This figure with a title above it.
     pub fn with_title(&self, title: &str) -> Figure {
-        let mut sheet = Sheet { figure: Figure::blank(self.width, self.height + BAND, self.paper) };
+        let mut sheet = Sheet::on(Figure::blank(self.width, self.height + BAND, self.paper));
         sheet.figure.put(self, [0, BAND]);
         // The left edge of the axes in most figures.
         let left = (LEFT as i32).min(self.width as i32 / 8);

@@ -7,11 +7,20 @@ pub(super) enum Mark {
     /// A run of text and the left end of its baseline.
     Text { text: String, at: [f64; 2], size: f64, upwards: bool, color: [u8; 3] },
     /// A path; one point is a dot.
-    Path { points: Vec<[f64; 2]>, width: f64, color: [u8; 3], opacity: f64 },
+    Path { points: Vec<[f64; 2]>, width: f64, color: [u8; 3], opacity: f64, colors: Colors },
     /// The inside of a polygon.
-    Area { points: Vec<[f64; 2]>, color: [u8; 3], opacity: f64 },
-    /// Pixels: a density, an image, a color bar. In a dark variant, the colors of a bar for lines turn with those of the lines.
-    Raster { rect: Rect, turns: bool },
+    Area { points: Vec<[f64; 2]>, color: [u8; 3], opacity: f64, colors: Colors },
+    /// Pixels: a density, an image, a color bar.
+    Raster { rect: Rect, colors: Colors },
+}
+
+/// What the colors of a mark belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Colors {
+    /// To the paper, as those of text and lines: a dark variant of the figure has other ones.
+    Paper,
+    /// To a density or an image: every variant has the same.
+    Map,
 }
 
 impl Mark {

@@ -27,6 +27,7 @@ mod chart;
 mod clip;
 mod color;
 mod corner;
+mod cover;
 mod dark;
 mod density;
 mod error;

@@ -197,8 +197,10 @@ fn legend(sheet: &mut Sheet, has_data: bool, has_pairs: bool) {
         name(sheet, &mut x, "data");
     }
     if has_pairs {
-        sheet.area(&swatch(x), INK, 1.0);
-        [9.0, 22.0, 37.0].into_iter().for_each(|at| sheet.curve(&[[x + at, y]], 6.0, DOT, 1.0));
+        sheet.with_map_colors(|sheet| {
+            sheet.area(&swatch(x), INK, 1.0);
+            [9.0, 22.0, 37.0].into_iter().for_each(|at| sheet.curve(&[[x + at, y]], 6.0, DOT, 1.0));
+        });
         name(sheet, &mut x, if has_data { "rows of the data" } else { "samples of the model" });
     }
 }

@@ -8,10 +8,9 @@ use super::{
     axis::{Axis, power_of_ten},
     color::{AXIS, GRID, INK, inferno},
     map::Cells,
-    marks::Mark,
+    marks::{Colors, Mark},
     text,
 };
-use ab_glyph_rasterizer::{Rasterizer, point};
 use plotters::prelude::*;
 
 /// Sizes of text, in pixels: 20, 16 and 14 units of length.
@@ -62,11 +61,25 @@ pub(super) enum Anchor {
 /// A figure under construction.
 pub(super) struct Sheet {
     pub figure: Figure,
+    /// What the colors of the next paths and areas belong to.
+    colors: Colors,
 }
 
 impl Sheet {
     pub(super) fn new(width: u32, height: u32) -> Self {
-        Self { figure: Figure::white(width, height) }
+        Self::on(Figure::white(width, height))
+    }
+
+    /// A sheet with a figure on it.
+    pub(super) fn on(figure: Figure) -> Self {
+        Self { figure, colors: Colors::Paper }
+    }
+
+    /// Draws paths and areas whose colors are those of a density or an image.
+    pub(super) fn with_map_colors(&mut self, draw: impl FnOnce(&mut Sheet)) {
+        self.colors = Colors::Map;
+        draw(self);
+        self.colors = Colors::Paper;
     }
 
     pub(super) fn text(&mut self, text: &str, [x, y]: [i32; 2], size: u32, anchor: Anchor, color: [u8; 3]) {
@@ -95,56 +108,20 @@ impl Sheet {
     /// whole curve, from the distance to its nearest segment, so joints do not darken. (Wide paths of plotters
     /// are not smooth, and their joints darken.) A single point is a dot.
     pub(super) fn curve(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
-        let [mut low, mut high] = [[f64::INFINITY; 2], [f64::NEG_INFINITY; 2]];
-        for (p, a) in points.iter().flat_map(|p| [(p, 0), (p, 1)]) {
-            low[a] = low[a].min(p[a]);
-            high[a] = high[a].max(p[a]);
-        }
-        let reach = 0.5 * width + 1.0;
-        let end = [self.figure.width, self.figure.height];
-        let range = |low: f64, high: f64, a: usize| {
-            let clamped = |v: f64| v.clamp(0.0, f64::from(end[a])) as u32;
-            clamped(low - reach)..clamped(high + reach + 1.0)
-        };
-        let (xs, ys) = (range(low[0], high[0], 0), range(low[1], high[1], 1));
-        let columns = xs.len();
-        let mut covered = vec![0.0f64; columns * ys.len()];
-        for i in 0..points.len() {
-            let (p, q) = (points[i], points[(i + 1).min(points.len() - 1)]);
-            for y in range(p[1].min(q[1]), p[1].max(q[1]), 1) {
-                for x in range(p[0].min(q[0]), p[0].max(q[0]), 0) {
-                    let distance = distance_to_segment([f64::from(x) + 0.5, f64::from(y) + 0.5], p, q);
-                    let cover = (0.5 * width + 0.5 - distance).clamp(0.0, 1.0);
-                    let at = (y - ys.start) as usize * columns + (x - xs.start) as usize;
-                    covered[at] = covered[at].max(cover);
-                }
-            }
-        }
-        for (i, cover) in covered.iter().enumerate().filter(|(_, c)| **c > 0.0) {
-            let (x, y) = (xs.start + (i % columns) as u32, ys.start + (i / columns) as u32);
-            let cover = (cover * text::LEVELS).round() / text::LEVELS;
-            self.figure.mix(x as i32, y as i32, color, opacity * cover);
-        }
-        self.figure.marks.push(Mark::Path { points: points.to_vec(), width, color, opacity });
+        self.figure.stroke(points, width, color, opacity);
+        self.figure.marks.push(Mark::Path {
+            points: points.to_vec(),
+            width,
+            color,
+            opacity,
+            colors: self.colors,
+        });
     }
 
     /// A filled polygon whose sides do not cross.
     pub(super) fn area(&mut self, points: &[[f64; 2]], color: [u8; 3], opacity: f64) {
-        let (width, height) = (self.figure.width, self.figure.height);
-        let mut raster = Rasterizer::new(width as usize, height as usize);
-        let at = |p: [f64; 2]| {
-            point(p[0].clamp(0.0, f64::from(width)) as f32, p[1].clamp(0.0, f64::from(height)) as f32)
-        };
-        for i in 0..points.len() {
-            raster.draw_line(at(points[i]), at(points[(i + 1) % points.len()]));
-        }
-        raster.for_each_pixel_2d(|x, y, share| {
-            let share = (f64::from(share).clamp(0.0, 1.0) * text::LEVELS).round() / text::LEVELS;
-            if share > 0.0 {
-                self.figure.mix(x as i32, y as i32, color, opacity * share);
-            }
-        });
-        self.figure.marks.push(Mark::Area { points: points.to_vec(), color, opacity });
+        self.figure.fill(points, color, opacity);
+        self.figure.marks.push(Mark::Area { points: points.to_vec(), color, opacity, colors: self.colors });
     }
 
     /// A straight line or path on whole pixels, for axes.
@@ -157,23 +134,28 @@ impl Sheet {
         area.draw(&PathElement::new(path.clone(), style)).map_err(failed)?;
         drop(area);
         let points = path.into_iter().map(|(x, y)| [f64::from(x) + 0.5, f64::from(y) + 0.5]).collect();
-        self.figure.marks.push(Mark::Path { points, width: f64::from(width), color, opacity: 1.0 });
+        self.figure.marks.push(Mark::Path {
+            points,
+            width: f64::from(width),
+            color,
+            opacity: 1.0,
+            colors: Colors::Paper,
+        });
         Ok(())
     }
 
     /// Colors each pixel of a rectangle by its column and row.
     pub(super) fn raster(&mut self, rect: Rect, color: impl Fn(u32, u32) -> [u8; 3]) {
-        self.pixels(rect, color, false);
+        self.pixels(rect, color, Colors::Map);
     }
 
-    /// `turns`: in a dark variant, the colors turn with those of lines.
-    fn pixels(&mut self, rect: Rect, color: impl Fn(u32, u32) -> [u8; 3], turns: bool) {
+    fn pixels(&mut self, rect: Rect, color: impl Fn(u32, u32) -> [u8; 3], colors: Colors) {
         for y in 0..rect.height {
             for x in 0..rect.width {
                 self.figure.set(rect.x + x, rect.y + y, color(x, y));
             }
         }
-        self.figure.marks.push(Mark::Raster { rect, turns });
+        self.figure.marks.push(Mark::Raster { rect, colors });
     }
 
     /// Draws dots, given by screen position and color, into the pixels of a raster. In SVG they are a part of the
@@ -285,15 +267,15 @@ impl Sheet {
         self.raster(rect, |x, y| scale.color(map.on_screen([x, y], [rect.width, rect.height], cells)));
     }
 
-    /// A bar of colors with an outline: `color(0.0)` at the bottom, `color(1.0)` at the top. `is_of_lines` if lines on the
-    /// paper have these colors.
+    /// A bar of colors with an outline: `color(0.0)` at the bottom, `color(1.0)` at the top. `colors`
+    /// says what else has these colors.
     pub(super) fn colors(
         &mut self,
         rect: Rect,
         color: impl Fn(f64) -> [u8; 3],
-        is_of_lines: bool,
+        colors: Colors,
     ) -> Result<(), PlotError> {
-        self.pixels(rect, |_, y| color(1.0 - (f64::from(y) + 0.5) / f64::from(rect.height)), is_of_lines);
+        self.pixels(rect, |_, y| color(1.0 - (f64::from(y) + 0.5) / f64::from(rect.height)), colors);
         self.outline(rect)
     }
 
@@ -306,23 +288,17 @@ impl Sheet {
         clipped: bool,
         columns: Option<[&str; 2]>,
     ) -> Result<(), PlotError> {
-        self.colors(rect, inferno, false)?;
+        self.colors(rect, inferno, Colors::Map)?;
         if clipped {
             let [left, top, right, _] = rect.ends();
             let tip = [f64::midpoint(left, right), top - 0.5 * (right - left) - 1.0];
-            self.area(&[[left, top - 1.0], [right, top - 1.0], tip], inferno(1.0), 1.0);
+            let arrowhead = [[left, top - 1.0], [right, top - 1.0], tip];
+            self.with_map_colors(|sheet| sheet.area(&arrowhead, inferno(1.0), 1.0));
         }
         let exponent = -scale.max.log10().floor() as i32;
         let axis = Axis::round([scale.max, 0.0], 6, 10f64.powi(-exponent));
         self.axis_right(rect, &axis, &bar_label(columns, exponent, rect.height))
     }
-}
-
-fn distance_to_segment(x: [f64; 2], p: [f64; 2], q: [f64; 2]) -> f64 {
-    let (d, r) = ([q[0] - p[0], q[1] - p[1]], [x[0] - p[0], x[1] - p[1]]);
-    let length = d[0] * d[0] + d[1] * d[1];
-    let t = if length > 0.0 { ((d[0] * r[0] + d[1] * r[1]) / length).clamp(0.0, 1.0) } else { 0.0 };
-    (r[0] - t * d[0]).hypot(r[1] - t * d[1])
 }
 
 /// The unit of a density whose values are drawn multiplied by `10^exponent`.

@@ -3,6 +3,7 @@ use super::{
     Figure, PlotError,
     chart::{Chart, Layout, Named, Right, Size, padded},
     color::inferno,
+    marks::Colors,
 };
 
 /// The data of a space-time figure.
@@ -43,7 +44,7 @@ pub fn space_time(field: &SpaceTime) -> Result<Figure, PlotError> {
         let (a, b) = (along(&field.rows[row]), along(&field.rows[row + 1]));
         inferno((a + part * (b - a) - low) / (high - low))
     });
-    chart.bar(Named::new([low, high], 6, field.name), inferno, false)?;
+    chart.bar(Named::new([low, high], 6, field.name), inferno, Colors::Map)?;
     Ok(chart.finish(""))
 }
 

@@ -62,7 +62,7 @@ fn draw(area: &DrawingArea<SVGBackend, Shift>, mark: &Mark) -> Result<(), PlotEr
     let fine = |p: &[f64; 2]| ((p[0] * FINE).round() as i32, (p[1] * FINE).round() as i32);
     match mark {
         Mark::Raster { .. } => Ok(()),
-        Mark::Path { points, width, color, opacity } if points.len() == 1 => {
+        Mark::Path { points, width, color, opacity, .. } if points.len() == 1 => {
             let dot = Circle::new(
                 fine(&points[0]),
                 (0.5 * width * FINE).round() as i32,
@@ -70,12 +70,12 @@ fn draw(area: &DrawingArea<SVGBackend, Shift>, mark: &Mark) -> Result<(), PlotEr
             );
             area.draw(&dot).map_err(failed)
         }
-        Mark::Path { points, width, color, opacity } => {
+        Mark::Path { points, width, color, opacity, .. } => {
             let width = (width * FINE).round().max(1.0) as u32;
             let style = rgb(*color).mix(*opacity).stroke_width(width);
             area.draw(&PathElement::new(points.iter().map(fine).collect::<Vec<_>>(), style)).map_err(failed)
         }
-        Mark::Area { points, color, opacity } => {
+        Mark::Area { points, color, opacity, .. } => {
             let points: Vec<_> = points.iter().map(fine).collect();
             area.draw(&Polygon::new(points, rgb(*color).mix(*opacity).filled())).map_err(failed)
         }

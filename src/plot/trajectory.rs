@@ -3,6 +3,7 @@ use super::{
     Figure, PlotError,
     chart::{Chart, Layout, Named, Right, Size, padded},
     color::{INK, SERIES, time_color},
+    marks::Colors,
     sheet::Anchor,
     tags::{self, Tag},
     trace::{Scales, Trace},
@@ -196,7 +197,7 @@ fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Figure, PlotError> {
     }
     // The lower end of the bar is the start of the solve, also for a solve backward in time.
     let bar = if to == from { [from, from + 1.0] } else { [from, to] };
-    chart.bar(Named::new(bar, 6, "t"), time_color, true)?;
+    chart.bar(Named::new(bar, 6, "t"), time_color, Colors::Paper)?;
     Ok(chart.finish(&trace.about))
 }
 
@@ -409,6 +410,23 @@ mod tests {
         assert!(matches!(error, PlotError::Component { index: 2, components: 2 }), "{error}");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         assert!(steps.plot(folder.path().join("a.png")).is_ok());
+    }
+
+    #[test]
+    fn the_ends_of_a_closed_orbit_have_one_name() {
+        let names = |t1: f64| -> Vec<String> {
+            let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, t1, [1.0, 0.0]).unwrap();
+            let figure = phase_portrait(&solution, ["a", "b"], |y| [y[0], y[1]]).unwrap();
+            let of = |mark: &Mark| match mark {
+                Mark::Text { text, .. } if ["start", "end", "start, end"].contains(&&**text) => {
+                    Some(text.clone())
+                }
+                _ => None,
+            };
+            figure.marks.iter().filter_map(of).collect()
+        };
+        assert_eq!(names(std::f64::consts::TAU), ["start, end"]);
+        assert_eq!(names(3.0), ["start", "end"]);
     }
 
     #[test]

@@ -133,6 +133,7 @@ impl<T: Tree> Dataset<T> {
     /// # Panics
     /// If `n` is 0, or the key is traced.
     #[track_caller]
+    #[doc(alias = "DataLoader")]
     pub fn batches(&self, n: usize, key: &Key) -> Batches<'_, T> {
         assert!(n > 0, "a batch needs at least one row");
         let _concrete = key.words().array();

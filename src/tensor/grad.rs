@@ -144,6 +144,7 @@ pub fn value_and_grad<M: Tree, L: Output<Tree: Loss>>(
 /// # Panics
 /// As for [`value_and_grad`].
 #[track_caller]
+#[doc(alias = "gradient")]
 pub fn grad<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M) -> L::Of<M> {
     L::answer(value_with_grad(f, at).map(|(_, grad)| grad))
 }
@@ -215,6 +216,7 @@ pub(super) fn along(
 /// If `f` does not return a `Result`, the cases under "Errors" panic. The map panics if the cotangent and the
 /// result differ in number of leaves, or in the type or shape of a float leaf.
 #[track_caller]
+#[doc(alias = "pullback")]
 pub fn vjp<M: Tree, R: Output>(
     f: impl FnOnce(&M) -> R,
     at: &M,

@@ -56,6 +56,8 @@ pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &
 /// assert_eq!((gradients.shape().to_vec(), gradients.to_vec()), (vec![3, 2], vec![3.0, 2.0, 1.0, 1.0, 1.0, 0.0]));
 /// ```
 #[track_caller]
+#[doc(alias = "jacfwd")]
+#[doc(alias = "jacrev")]
 pub fn jacobian<R: Output<Tree = Tensor>>(f: impl FnOnce(&Tensor) -> R, at: &Tensor) -> R::Of<Tensor> {
     R::answer(partials(|x| f(x).into_result(), at))
 }

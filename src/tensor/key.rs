@@ -23,6 +23,7 @@ tree! {
 
 impl Key {
     /// A key from a seed.
+    #[doc(alias = "manual_seed")]
     pub fn new(seed: u64) -> Key {
         Key { words: Tensor::from([seed as u32, (seed >> 32) as u32]) }
     }

@@ -85,6 +85,7 @@ pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
 /// assert!((sweep.y1[200][0] - (-2.0_f64).exp()).abs() < 1e-6);
 /// # Ok::<(), flowline::Error>(())
 /// ```
+#[doc(alias = "EnsembleProblem")]
 pub fn ensemble<P, M, G, const N: usize>(params: &[P], problem: M) -> EnsembleBuilder<'_, P, M, f64, N>
 where
     M: Fn(&P) -> (G, [f64; N]),

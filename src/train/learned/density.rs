@@ -197,6 +197,7 @@ impl TrainedFlow {
     /// number, with no number or without NaN; given numbers farther than 100 standard deviations from the mean; an
     /// effective sample size below 100; a solve that ended early.
     #[doc(alias = "inpaint")]
+    #[doc(alias = "conditional_sample")]
     pub fn sample_given(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
         self.fitted.sample_given(row, n, key)
     }

@@ -1,9 +1,9 @@
 //! Plans that are broken on purpose are refused, with the names of the step and the buffers.
 //!
-//! Each plan is one of a random function (without loops) of 10 to 60 operations on inputs with up to 1,600
-//! elements, or of the body of a loop with packed weights, a deferred product and sums, in f32 and in f64. One random
-//! defect of each of [`KINDS`] is made in it. The test draws until it has refused each kind forty times. Another test binds too
-//! little memory to a good plan.
+//! A plan is one of a random function (without loops) of 10 to 60 operations, of a function that puts values together
+//! from parts, or of the body of a loop with packed weights, a ring of deferred products and sums, in f32 and in f64. One
+//! random defect of one of [`KINDS`] is made in it. The test draws until it has refused each kind forty times. Another
+//! test binds too little memory to a good plan.
 
 use super::Rng;
 use super::defects::KINDS;
@@ -20,8 +20,8 @@ fn refused_with(laid: &mut Laid) -> Option<String> {
     checked.err().map(|panic| *panic.downcast::<String>().expect("a message with numbers"))
 }
 
-/// The body of a loop: a product by captured weights, a product that is summed over the trips, sums of one and of several
-/// elements.
+/// The body of a loop: products by captured weights, products that are summed over the trips, one of them deferred, sums of
+/// one and of several elements.
 fn body(rng: &mut Rng, dtype: DType) -> (Func, Trips) {
     let square = Type::array(dtype, [40, 40]);
     let (mut b, x) = Builder::with_inputs(&vec![square.clone(); 5]);
@@ -35,10 +35,14 @@ fn body(rng: &mut Rng, dtype: DType) -> (Func, Trips) {
     let mut drawn = || squares[rng.below(squares.len())];
     let (left, right, summed, result) = (drawn(), drawn(), drawn(), drawn());
     let product = b.dot(left, right, true, false);
+    // Few rows: such products wait in a ring.
+    let few = |b: &mut Builder, of| b.push(Op::Slice { start: vec![0, 0], limit: vec![3, 40] }, &[of], None);
+    let (few_left, few_right) = (few(&mut b, left), few(&mut b, right));
+    let deferred = b.dot(few_left, few_right, true, false);
     let one = b.reduce(ReduceOp::Sum, summed, vec![0, 1]);
     let last = b.dot(result, x[4], false, false);
-    let f = b.finish(&[result, last, product, summed, one]);
-    (f, Trips { captured: 3..5, sums: 2..5 })
+    let f = b.finish(&[result, last, product, deferred, summed, one]);
+    (f, Trips { captured: 3..5, sums: 2..6 })
 }
 
 /// Values that are put together from others, each of which needs steps of its own.
@@ -74,7 +78,9 @@ fn drawn(seed: usize, rng: &mut Rng) -> Laid {
         2 => (of_parts(rng, dtype), Trips::default()),
         _ => (function(rng, dtype), Trips::default()),
     };
-    lay_out(&f, Level::Portable, trips)
+    let laid = lay_out(&f, Level::Portable, trips);
+    assert_eq!(laid.lowered.rings.is_empty(), laid.sums.is_empty(), "bodies have rings");
+    laid
 }
 
 #[test]

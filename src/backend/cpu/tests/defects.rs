@@ -11,13 +11,14 @@ use crate::graph::Type;
 /// Makes a defect of one kind; returns what the message must contain, or `None` if the plan has no place for it.
 pub(super) type Break = fn(&mut Laid, &mut Rng) -> Option<Vec<String>>;
 
-pub(super) const KINDS: [(&str, Break); 15] = [
+pub(super) const KINDS: [(&str, Break); 19] = [
     // Bounds and alignment.
     ("a step uses bytes past the end of a buffer", past_a_buffer),
     ("a buffer ends past the arena", past_the_arena),
     ("a value of the whole loop lies outside of its buffer", past_a_value_of_the_loop),
-    ("a buffer at an odd address", misaligned),
-    ("a buffer in memory that may start at an odd address", in_memory_of_another_type),
+    ("a misaligned buffer", misaligned),
+    ("a misaligned value of the whole loop", misaligned_value_of_the_loop),
+    ("a buffer in memory that may start misaligned", in_memory_of_another_type),
     // Order.
     ("a step comes after the step that reads its result", read_before_written),
     ("a sum is read after the run has added to it", sum_read_late),
@@ -25,11 +26,14 @@ pub(super) const KINDS: [(&str, Break); 15] = [
     // Overlap.
     ("two buffers alive together at one place", overlap),
     ("a buffer at the place of one that the loop keeps", over_a_kept_one),
+    ("two buffers that the loop keeps at one place", two_kept_ones),
+    ("a buffer at the place of an output that was written", over_an_output),
     ("a result at its operand's place without a declaration", undeclared),
     ("a result over a part of its operand", shifted),
     ("two results of a step at one place", twice),
     // Memory that steps only read.
     ("a step writes an input or a constant", written_input),
+    ("a step writes a sum through the input that holds it", written_sum),
     ("a step adds to an input or a constant", added_to_an_input),
 ];
 
@@ -63,9 +67,19 @@ fn home(laid: &Laid, b: u32) -> &Home {
     &laid.lowered.buffers.list[b as usize].home
 }
 
+/// The first input that holds a sum.
+fn first_sum(laid: &Laid) -> usize {
+    laid.func.num_inputs() - laid.sums.len()
+}
+
+/// Whether a buffer is an input that holds a sum.
+fn is_sum(laid: &Laid, b: u32) -> bool {
+    matches!(home(laid, b), Home::Input(k) if *k >= first_sum(laid))
+}
+
 /// The base and the offset of an address. The memory of a sum is bound as an output.
 fn memory(laid: &Laid, at: Address) -> Address {
-    let (num, first) = (laid.func.num_inputs(), laid.func.num_inputs() - laid.sums.len());
+    let (num, first) = (laid.func.num_inputs(), first_sum(laid));
     let place = match *home(laid, at.base) {
         Home::Input(k) if k >= first => {
             Address { base: INPUTS + (num + laid.sums.start + k - first) as u32, offset: 0 }
@@ -154,7 +168,7 @@ fn read_before_written(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
 
 fn overlap(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
     let all: Vec<(usize, Span)> =
-        spans(laid).into_iter().filter(|(_, span)| matches!(home(laid, span.at.base), Home::Arena)).collect();
+        spans(laid).into_iter().filter(|(_, span)| is_in_arena(laid, span)).collect();
     let first = |b: u32| all.iter().find(|(_, span)| span.at.base == b).map(|(i, _)| *i);
     let mut pairs = Vec::new();
     for &(i, written) in all.iter().filter(|(_, span)| span.extent.access == Access::Write) {
@@ -188,7 +202,15 @@ fn past_a_value_of_the_loop(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String
     let mut all: Vec<&mut Address> = rings.chain(packed).collect();
     let at = (!all.is_empty()).then(|| rng.below(all.len())).map(|k| &mut *all[k])?;
     at.offset += 64;
-    Some(vec![format!("the start of the loop uses "), format!(" bytes from byte 64 of buffer {} (", at.base)])
+    Some(vec!["the start of the loop uses ".into(), format!(" bytes from byte 64 of buffer {} (", at.base)])
+}
+
+fn misaligned_value_of_the_loop(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
+    let b = pick(&kept_ones(laid, false), rng)?;
+    // Behind all others, so that it overlaps none.
+    laid.places[b].offset = laid.memory.bytes + 1 + rng.below(3);
+    laid.memory.bytes += laid.lowered.buffers.list[b].bytes + 64;
+    Some(vec![format!("the start of the loop needs byte 0 of buffer {b} ("), "at a multiple of ".into()])
 }
 
 fn in_memory_of_another_type(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
@@ -200,30 +222,21 @@ fn in_memory_of_another_type(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<Strin
     let suits = |ty: &Type| ty.bytes() >= bytes && ty.dtype().size() < span.extent.align;
     let k = types.iter().position(suits)?;
     laid.places[b] = Address { base: INPUTS + k as u32, offset: 0 };
-    Some(vec![format!(" of buffer {b} ("), format!("at a multiple of ")])
+    Some(vec![" needs byte ".into(), format!(" of buffer {b} ("), "at a multiple of ".into()])
 }
 
-/// Lets a later step read the memory of a sum, at the place of a value of the same size.
+/// Lets a step that comes after the sum was written read the input that holds it, in place of a value of the same size.
 fn sum_read_late(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
-    let first = laid.func.num_inputs().checked_sub(laid.sums.len())?;
-    let is_sum = |b: u32| matches!(home(laid, b), Home::Input(k) if *k >= first);
-    let is_total = |b: u32| matches!(home(laid, b), Home::Output(k) if laid.sums.contains(k));
     let all = spans(laid);
-    let reads = |b: u32| all.iter().filter(move |(_, span)| span.at.base == b);
     let mut found = Vec::new();
-    for &(_, sum) in all.iter().filter(|(_, span)| is_sum(span.at.base)) {
-        let Home::Input(k) = *home(laid, sum.at.base) else { continue };
-        let output = laid.sums.start + k - first;
-        let total =
-            all.iter().find(|(_, span)| matches!(home(laid, span.at.base), Home::Output(o) if *o == output));
-        let Some(&(written, total)) = total.filter(|(_, span)| is_total(span.at.base)) else { continue };
+    for &(_, sum) in all.iter().filter(|(_, span)| is_sum(laid, span.at.base)) {
+        let total = memory(laid, sum.at).base;
+        let is_total =
+            |span: &Span| memory(laid, span.at).base == total && span.extent.access == Access::Write;
+        let Some(&(written, total)) = all.iter().find(|(_, span)| is_total(span)) else { continue };
         for i in written + 1..laid.spans.len() {
-            for (k, span) in laid.spans.step(i).iter().enumerate() {
-                let is_like = span.extent == sum.extent && span.extent.access == Access::Read;
-                if is_like && reads(span.at.base).count() > 0 {
-                    found.push((i, k, sum.at, total.at.base));
-                }
-            }
+            let like = laid.spans.step(i).iter().enumerate().filter(|(_, span)| span.extent == sum.extent);
+            found.extend(like.map(|(k, _)| (i, k, sum.at, total.at.base)));
         }
     }
     let (i, k, at, total) = pick(&found, rng)?;
@@ -263,47 +276,84 @@ fn overwritten_between_parts(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<Strin
     Some(vec![format!(" of buffer {old} ("), "before a step writes them".into()])
 }
 
-/// Packed weights, rings, sums, and the pool of constants.
-fn over_a_kept_one(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
-    let first = laid.func.num_inputs() - laid.sums.len();
-    let list = &laid.lowered.buffers.list;
-    let is_kept = |b: &usize| match list[*b].home {
-        Home::Kept | Home::Splat { .. } | Home::Iota { .. } => list[*b].bytes > 0,
-        Home::Input(k) => k >= first,
-        _ => false,
-    };
-    let kept = pick(&(0..list.len()).filter(is_kept).collect::<Vec<_>>(), rng)?;
-    // Its steps need no alignment above that of the kept value.
-    let is_small = |(_, span): &(usize, Span)| {
+/// A written buffer of the arena that fits into `bytes` bytes and needs no alignment above 4, and the step that writes it
+/// first.
+fn small(laid: &Laid, bytes: usize, rng: &mut Rng) -> Option<(usize, usize)> {
+    let all = spans(laid);
+    let mut found = Vec::new();
+    for (i, span) in all.iter().filter(|(_, span)| span.extent.access == Access::Write) {
+        let of = || all.iter().filter(|(_, x)| x.at.base == span.at.base);
+        let is_first = of().all(|(j, _)| j >= i) && of().all(|(_, x)| x.extent.align <= 4);
         let b = span.at.base as usize;
-        is_in_arena(laid, span) && list[b].bytes <= list[kept].bytes && span.extent.align <= 4
-    };
-    let written = spans(laid).into_iter().filter(|(_, span)| span.extent.access == Access::Write);
-    let (_, span) = pick(&written.filter(is_small).collect::<Vec<_>>(), rng)?;
-    let b = span.at.base as usize;
-    let of = |b: usize| spans(laid).into_iter().filter(move |(_, span)| span.at.base as usize == b);
-    if of(b).any(|(_, span)| span.extent.align > 4) {
-        return None;
+        if is_first && is_in_arena(laid, span) && laid.lowered.buffers.list[b].bytes <= bytes {
+            found.push((b, *i));
+        }
     }
-    let i = of(b).map(|(i, _)| i).min()?;
-    // A sum may be overwritten once it was read.
-    let is_read = |(j, x): &(usize, Span)| *j >= i && x.extent.access != Access::Write;
-    if matches!(list[kept].home, Home::Input(_)) && !of(kept).any(|x| is_read(&x)) {
+    pick(&found, rng)
+}
+
+/// Packed weights, rings, the pool of constants, and sums before a step reads them.
+fn over_a_kept_one(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
+    let kept = pick(&kept_ones(laid, true), rng)?;
+    let (b, i) = small(laid, laid.lowered.buffers.list[kept].bytes, rng)?;
+    let of_sum = || spans(laid).into_iter().filter(|(_, span)| span.at.base as usize == kept);
+    let is_of_sum = is_sum(laid, kept as u32);
+    // A sum that was read may be overwritten.
+    if is_of_sum && !of_sum().any(|(j, _)| j > i) {
         return None;
     }
     laid.places[b] = memory(laid, Address { base: kept as u32, offset: 0 });
-    Some(vec!["step ".into(), format!("buffer {b} (")])
+    let writes = format!("writes buffer {b} (");
+    Some(if is_of_sum {
+        vec![format!("buffer {b} (")]
+    } else {
+        vec![writes, format!(" over buffer {kept} (")]
+    })
+}
+
+/// The buffers that keep their bytes between runs.
+fn kept_ones(laid: &Laid, with_read_only: bool) -> Vec<usize> {
+    let list = &laid.lowered.buffers.list;
+    let is_kept = |b: &usize| match list[*b].home {
+        Home::Kept => list[*b].bytes > 0,
+        Home::Splat { .. } | Home::Iota { .. } => with_read_only && list[*b].bytes > 0,
+        _ => with_read_only && is_sum(laid, *b as u32),
+    };
+    (0..list.len()).filter(is_kept).collect()
+}
+
+fn two_kept_ones(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
+    let kept = kept_ones(laid, false);
+    let (a, b) = (pick(&kept, rng)?, pick(&kept, rng)?);
+    if a == b {
+        return None;
+    }
+    laid.places[a] = laid.places[b];
+    laid.memory.bytes += laid.lowered.buffers.list[a].bytes;
+    let [first, second] = [a.min(b), a.max(b)];
+    Some(vec![format!("the start of the loop writes buffer {second} ("), format!(" over buffer {first} (")])
+}
+
+fn over_an_output(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
+    let is_output = |b: u32| matches!(home(laid, b), Home::Output(_));
+    let written = spans(laid).into_iter().filter(|(_, span)| span.extent.access == Access::Write);
+    let (i, span) = pick(&written.filter(|(_, span)| is_output(span.at.base)).collect::<Vec<_>>(), rng)?;
+    let output = span.at.base as usize;
+    let (b, j) = small(laid, laid.lowered.buffers.list[output].bytes, rng)?;
+    if j <= i {
+        return None;
+    }
+    laid.places[b] = laid.places[output];
+    Some(vec![format!("{} writes buffer {b} (", step(laid, j)), format!(" over buffer {output} (")])
 }
 
 /// The steps with operands whose bytes the result takes: the step, the written and the read address. Without sums of one
 /// element, which need no declaration.
 fn in_place(laid: &Laid) -> Vec<(usize, Address, Address)> {
-    let first = laid.func.num_inputs() - laid.sums.len();
     let is_one = |of: &Span| of.extent.bytes == of.extent.align;
-    let is_sum = |at: Address| matches!(home(laid, at.base), Home::Input(k) if *k >= first);
     let meet = |&(i, w, r): &(usize, Address, Address)| {
         let span = |at: Address| laid.spans.step(i).iter().find(|x| x.at == at && x.extent.bytes > 0);
-        let is_free = |of: &Span| is_one(of) && is_sum(r);
+        let is_free = |of: &Span| is_one(of) && is_sum(laid, r.base);
         memory(laid, w) == memory(laid, r) && span(r).is_some() && span(w).is_some_and(|of| !is_free(of))
     };
     let all = laid.lowered.in_place.iter().enumerate();
@@ -343,13 +393,17 @@ fn twice(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
 }
 
 /// Lets a step write to memory that steps only read.
-fn written_to_read_only(laid: &mut Laid, rng: &mut Rng, access: Access) -> Option<Vec<String>> {
-    let first = laid.func.num_inputs() - laid.sums.len();
+fn written_to_read_only(
+    laid: &mut Laid,
+    rng: &mut Rng,
+    access: Access,
+    is_of_sum: bool,
+) -> Option<Vec<String>> {
     let list = &laid.lowered.buffers.list;
     let is_read_only = |b: &usize| match list[*b].home {
         Home::Arena | Home::Kept | Home::Output(_) => false,
-        Home::Input(k) => k < first,
-        Home::Const(_) | Home::Splat { .. } | Home::Iota { .. } => true,
+        Home::Input(_) => is_sum(laid, *b as u32) == is_of_sum,
+        Home::Const(_) | Home::Splat { .. } | Home::Iota { .. } => !is_of_sum,
     };
     let mut all = Vec::new();
     for i in 0..laid.spans.len() {
@@ -377,9 +431,13 @@ fn alignment(laid: &Laid, b: usize) -> usize {
 }
 
 fn written_input(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
-    written_to_read_only(laid, rng, Access::Write)
+    written_to_read_only(laid, rng, Access::Write, false)
+}
+
+fn written_sum(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
+    written_to_read_only(laid, rng, Access::Write, true)
 }
 
 fn added_to_an_input(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
-    written_to_read_only(laid, rng, Access::Update)
+    written_to_read_only(laid, rng, Access::Update, false)
 }

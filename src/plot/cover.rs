@@ -1,0 +1,64 @@
+//! How much of each pixel a path or a polygon covers, and the mixture of its color with what is below.
+use super::{Figure, text};
+use ab_glyph_rasterizer::{Rasterizer, point};
+
+impl Figure {
+    /// Draws a path into the pixels only.
+    pub(super) fn stroke(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
+        let [mut low, mut high] = [[f64::INFINITY; 2], [f64::NEG_INFINITY; 2]];
+        for (p, a) in points.iter().flat_map(|p| [(p, 0), (p, 1)]) {
+            low[a] = low[a].min(p[a]);
+            high[a] = high[a].max(p[a]);
+        }
+        let reach = 0.5 * width + 1.0;
+        let end = [self.width, self.height];
+        let range = |low: f64, high: f64, a: usize| {
+            let clamped = |v: f64| v.clamp(0.0, f64::from(end[a])) as u32;
+            clamped(low - reach)..clamped(high + reach + 1.0)
+        };
+        let (xs, ys) = (range(low[0], high[0], 0), range(low[1], high[1], 1));
+        let columns = xs.len();
+        let mut covered = vec![0.0f64; columns * ys.len()];
+        for i in 0..points.len() {
+            let (p, q) = (points[i], points[(i + 1).min(points.len() - 1)]);
+            for y in range(p[1].min(q[1]), p[1].max(q[1]), 1) {
+                for x in range(p[0].min(q[0]), p[0].max(q[0]), 0) {
+                    let distance = distance_to_segment([f64::from(x) + 0.5, f64::from(y) + 0.5], p, q);
+                    let cover = (0.5 * width + 0.5 - distance).clamp(0.0, 1.0);
+                    let at = (y - ys.start) as usize * columns + (x - xs.start) as usize;
+                    covered[at] = covered[at].max(cover);
+                }
+            }
+        }
+        for (i, cover) in covered.iter().enumerate().filter(|(_, c)| **c > 0.0) {
+            let (x, y) = (xs.start + (i % columns) as u32, ys.start + (i / columns) as u32);
+            let cover = (cover * text::LEVELS).round() / text::LEVELS;
+            self.mix(x as i32, y as i32, color, opacity * cover);
+        }
+    }
+
+    /// Fills a polygon in the pixels only.
+    pub(super) fn fill(&mut self, points: &[[f64; 2]], color: [u8; 3], opacity: f64) {
+        let (width, height) = (self.width, self.height);
+        let mut raster = Rasterizer::new(width as usize, height as usize);
+        let at = |p: [f64; 2]| {
+            point(p[0].clamp(0.0, f64::from(width)) as f32, p[1].clamp(0.0, f64::from(height)) as f32)
+        };
+        for i in 0..points.len() {
+            raster.draw_line(at(points[i]), at(points[(i + 1) % points.len()]));
+        }
+        raster.for_each_pixel_2d(|x, y, share| {
+            let share = (f64::from(share).clamp(0.0, 1.0) * text::LEVELS).round() / text::LEVELS;
+            if share > 0.0 {
+                self.mix(x as i32, y as i32, color, opacity * share);
+            }
+        });
+    }
+}
+
+fn distance_to_segment(x: [f64; 2], p: [f64; 2], q: [f64; 2]) -> f64 {
+    let (d, r) = ([q[0] - p[0], q[1] - p[1]], [x[0] - p[0], x[1] - p[1]]);
+    let length = d[0] * d[0] + d[1] * d[1];
+    let t = if length > 0.0 { ((d[0] * r[0] + d[1] * r[1]) / length).clamp(0.0, 1.0) } else { 0.0 };
+    (r[0] - t * d[0]).hypot(r[1] - t * d[1])
+}
