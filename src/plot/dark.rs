@@ -49,7 +49,7 @@ impl Figure {
                 | Mark::Area { color, colors: Colors::Paper, .. } => *color = recolored(*color),
                 // Beside a map, in its colors.
                 Mark::Path { points, width, color, opacity, .. } => {
-                    dark.stroke(points, *width, *color, *opacity)
+                    dark.stroke(points, *width, *color, *opacity);
                 }
                 Mark::Area { points, color, opacity, .. } => dark.fill(points, *color, *opacity),
                 Mark::Text { .. } | Mark::Raster { .. } => {}
