@@ -22,7 +22,6 @@ impl Fitted {
         }
         let (standard, d) = (self.frames.standard(self.dim()), self.dim());
         self.settings.without_steps("rows with given coordinates")?;
-        self.settings.class(None)?;
         let tolerances = self.settings.tolerances(DRAW_TOLERANCE)?;
         if row.len() != d {
             return Err(

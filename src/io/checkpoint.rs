@@ -96,6 +96,11 @@ pub(crate) fn checkpoint_of<H: DeserializeOwned>(
 }
 
 impl<H> Checkpoint<H> {
+    /// The number of elements of all tensors.
+    pub(crate) fn num_elements(&self) -> usize {
+        self.tensors.values().map(Tensor::size).sum()
+    }
+
     /// The tree `like` with the file's tensors.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 
 use crate::data::{DataError, ImageSet, PixelTransform, dequantize};
 use crate::error::Result;
-use crate::tensor::{Key, Tensor};
+use crate::tensor::{Key, KeyRng, Tensor};
 use rand::seq::SliceRandom;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,12 +83,12 @@ impl Feed {
         let ready = ahead.take().filter(|ahead| ahead.wanted == *wanted);
         let made = match ready {
             Some(ready) => ready.made.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            None => self.reader.make(wanted),
+            None => self.reader.make(self.reader.draw(wanted)),
         };
         let made = made?;
         let (reader, next) = (self.reader.clone(), Wanted { update: wanted.update + 1, ..wanted.clone() });
-        let of_next = next.clone();
-        *ahead = Some(Ahead { wanted: next, made: std::thread::spawn(move || reader.make(&of_next)) });
+        let drawn = reader.draw(&next);
+        *ahead = Some(Ahead { wanted: next, made: std::thread::spawn(move || reader.make(drawn)) });
         let rows = wanted.batch / wanted.shards;
         let tensors = |(x, labels): (Vec<f32>, Option<Vec<u32>>)| {
             (Tensor::from_vec([rows, self.dim()], x), labels.map(Tensor::from))
@@ -98,18 +98,26 @@ impl Feed {
 }
 
 impl Reader {
-    fn make(&self, wanted: &Wanted) -> Made {
+    /// The images of each shard and the generator of its noise. Keys are tensors: they are made and dropped on the thread
+    /// of the training, so that the number of live buffers after an update does not depend on how far the next batch is.
+    fn draw(&self, wanted: &Wanted) -> Vec<(Vec<usize>, KeyRng)> {
         let Wanted { update, batch, shards, ref which } = *wanted;
         let (all, rows) = (self.which(update, batch), batch / shards);
         let noise = Key::new(self.seed ^ NOISE_STREAM).fold_in(Tensor::from(update as u32));
         let shard = |shard: usize| {
-            let which = &all[shard * rows..(shard + 1) * rows];
             let noise = if shards == 1 { noise.clone() } else { noise.fold_in(shard as u32) };
-            let x = dequantize(&self.images.rows(which)?, &mut noise.rng());
+            (all[shard * rows..(shard + 1) * rows].to_vec(), noise.rng())
+        };
+        which.clone().map(shard).collect()
+    }
+
+    fn make(&self, drawn: Vec<(Vec<usize>, KeyRng)>) -> Made {
+        let shard = |(which, mut noise): (Vec<usize>, KeyRng)| {
+            let x = dequantize(&self.images.rows(&which)?, &mut noise);
             let labels = self.images.labels().map(|all| which.iter().map(|&i| u32::from(all[i])).collect());
             Ok((self.transform.points(&x), labels))
         };
-        which.clone().map(shard).collect()
+        drawn.into_iter().map(shard).collect()
     }
 
     /// Indices of the images in a batch.

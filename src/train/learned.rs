@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::eval::{Fitted, PointsFrame};
 use crate::io::{IoError, read_checkpoint};
 use crate::nn::AnyVelocityField;
-use crate::tensor::{Key, Tensor};
+use crate::tensor::Tensor;
 use std::path::Path;
 
 /// A trained density of an image, of points, of a toy density or of a set of images.
@@ -102,8 +102,14 @@ impl TrainedFlow {
     pub fn open(folder: impl AsRef<Path>) -> Result<TrainedFlow> {
         let path = folder.as_ref().join(MODEL_FILE);
         let checkpoint = read_checkpoint::<RunInfo>(&path)?;
-        let like = checkpoint.header.config.model.build(&Key::new(0));
-        let like = like.map_err(|e| IoError::Layout { path, reason: e.to_string() })?;
+        let like = checkpoint.header.config.model.build_like(checkpoint.num_elements());
+        let like = like.map_err(|e| IoError::Layout { path: path.clone(), reason: e.to_string() })?;
+        let dim = checkpoint.header.config.model.dim;
+        if let Some(frame) = checkpoint.header.frames.images.as_ref().filter(|frame| !frame.has_dim(dim)) {
+            let [h, w, c] = [frame.height, frame.width, frame.channels];
+            let reason = format!("its images are {h} x {w} x {c}, but its flow has {dim} coordinates");
+            return Err(IoError::Layout { path, reason }.into());
+        }
         let flow: Flow = checkpoint.part("ema", &like)?;
         let num_updates = checkpoint.part("update", &Tensor::from(0u32))?.item() as u64;
         let tables = checkpoint.header.frames.images.as_ref();

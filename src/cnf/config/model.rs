@@ -1,5 +1,7 @@
 //! The architecture of a flow. It determines the names and shapes of a checkpoint's tensors.
 
+mod size;
+
 use super::SolveConfig;
 use crate::cnf::Cnf;
 use crate::error::{Error, Result};
@@ -145,6 +147,21 @@ impl ModelConfig {
         let mut flow = Cnf::from_blocks(blocks);
         flow.settings = self.solve.settings(self.t1)?;
         Ok(flow)
+    }
+
+    /// A flow into which the tensors of a file with `numbers` numbers fit.
+    ///
+    /// # Errors
+    /// As [`ModelConfig::build`]; and if the file has fewer numbers than such a flow has weights, before they are allocated.
+    pub(crate) fn build_like(&self, numbers: usize) -> Result<Flow> {
+        self.check().map_err(|reason| Error::Model { reason })?;
+        let fewest = self.fewest_weights();
+        if fewest > numbers {
+            let reason =
+                format!("the header describes at least {fewest} weights, but the file has {numbers} numbers");
+            return Err(Error::Model { reason });
+        }
+        self.build(&Key::new(0))
     }
 
     /// Rejects impossible values: the header of an old or corrupt checkpoint may contain anything.

@@ -34,4 +34,10 @@ impl ImagesFrame {
     pub fn dim(&self) -> usize {
         self.height * self.width * self.channels
     }
+
+    /// Whether images of this frame have `dim` coordinates. The sides of a damaged file may have any product.
+    pub(crate) fn has_dim(&self, dim: usize) -> bool {
+        let area = self.height.checked_mul(self.width);
+        area.and_then(|area| area.checked_mul(self.channels)) == Some(dim)
+    }
 }

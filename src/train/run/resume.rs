@@ -77,7 +77,7 @@ impl Trainer<'_> {
             let asked = config.clone().with(&header.options);
             compare(&folder, "config", &header.config, &as_far(asked, &header))?;
         }
-        let flow = header.config.model.build(&Key::new(0))?;
+        let flow = header.config.model.build_like(checkpoint.num_elements())?;
         let key = Key::new(config.seed);
         let like = step::begin(&header.config, flow, &key);
         let state = checkpoint.into_tree(&Stored::of(&like, prepared.pixels()))?.state();

@@ -55,6 +55,86 @@ fn a_header_names_the_number_of_normals_only_where_there_are_some() {
     assert!(many.to_string().contains("the number of normal densities is 2048"), "{many}");
 }
 
+/// An architecture of one of the four kinds.
+pub(super) fn drawn(seed: u64) -> ModelConfig {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut within = |least: usize, most: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        least + (state >> 33) as usize % (most - least + 1)
+    };
+    let (dim, classes) = (within(1, 9), [0, 0, 3][within(0, 2)]);
+    let (field, dim) = match seed % 4 {
+        0 => {
+            let (features, normals) = (within(1, 40), [0, 0, 1, 5][within(0, 3)]);
+            let (log_frequency_max, damping, preconditioned) = (1.0, 0.0, normals > 0 || within(0, 1) == 1);
+            (
+                FieldConfig::Fourier {
+                    features,
+                    log_frequency_max,
+                    damping,
+                    preconditioned,
+                    normals,
+                    classes,
+                },
+                dim,
+            )
+        }
+        1 => (FieldConfig::ConcatSquash, dim),
+        2 => (FieldConfig::Mlp { activation: ActivationKind::Tanh, time: within(0, 1) == 1, classes }, dim),
+        _ => {
+            let image = [within(1, 12), within(1, 12), [1, 3][within(0, 1)]];
+            let [blocks_down, blocks_middle, blocks_up] = [(); 3].map(|()| within(0, 2));
+            let (ends, patch, time) = ([0, 0, 2][within(0, 2)], within(1, 3), within(1, 20));
+            let field = FieldConfig::UNet {
+                ends,
+                image,
+                patch,
+                blocks_down,
+                blocks_middle,
+                blocks_up,
+                time,
+                classes,
+            };
+            (field, image.iter().product())
+        }
+    };
+    let hidden = (0..within(1, 3)).map(|_| within(1, 30)).collect();
+    ModelConfig { blocks: within(1, 2), ..config(field, hidden, dim) }
+}
+
+/// Each is a file of a few numbers whose header describes a flow of more than 10^10 weights.
+#[test]
+fn a_header_with_more_weights_than_its_file_is_refused_before_they_are_allocated() {
+    let mlp = FieldConfig::Mlp { activation: ActivationKind::Tanh, time: true, classes: 0 };
+    let image = [1, 1, 1];
+    let levels = |blocks_down, blocks_middle, patch, time, classes| FieldConfig::UNet {
+        ends: 0,
+        image,
+        patch,
+        blocks_down,
+        blocks_middle,
+        blocks_up: 0,
+        time,
+        classes,
+    };
+    for config in [
+        config(mlp, vec![1 << 16; 1000], 2),
+        config(mlp, vec![1 << 16], 1 << 23),
+        config(FieldConfig::ConcatSquash, vec![1 << 16; 4], 2),
+        config(fourier(0.0, true, 0), vec![1 << 16; 4], 2),
+        config(levels(0, 1 << 10, 1, 1, 0), vec![1 << 12], 1),
+        config(levels(1 << 10, 0, 1, 1, 0), vec![1 << 12; 2], 1),
+        config(levels(0, 0, 1 << 16, 1, 0), vec![1 << 4], 1),
+        config(levels(0, 0, 1, 1, 0), vec![1 << 6; 16], 1),
+        config(levels(0, 1 << 10, 1, 1 << 16, 0), vec![1 << 8], 1),
+        config(levels(0, 0, 1, 1 << 16, 1 << 16), vec![1], 1),
+    ] {
+        let message = config.build_like(1_000).unwrap_err().to_string();
+        assert!(message.contains("but the file has 1000 numbers"), "{config:?}: {message}");
+        assert!(config.fewest_weights() > 1 << 28, "{config:?}: {}", config.fewest_weights());
+    }
+}
+
 #[test]
 fn a_flow_is_rebuilt_from_its_description() {
     let classes = 3;
