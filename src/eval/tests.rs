@@ -1,5 +1,6 @@
 //! The total probability of a flow over the plane, and its KL divergence from a known density.
 
+mod classes;
 mod decorrelated;
 mod domain;
 mod frame;

@@ -17,9 +17,9 @@ pub(super) enum Mark {
 /// What the colors of a mark belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Colors {
-    /// To the paper, as those of text and lines: a dark variant of the figure has other ones.
+    /// To the paper, like those of text and lines. A dark variant of the figure has other colors.
     Paper,
-    /// To a density or an image: every variant has the same.
+    /// To a density or an image. Every variant of the figure has these colors.
     Map,
 }
 

@@ -75,7 +75,7 @@ impl Sheet {
         Self { figure, colors: Colors::Paper }
     }
 
-    /// Draws paths and areas whose colors are those of a density or an image.
+    /// Draws paths and areas in the colors of a density or an image.
     pub(super) fn with_map_colors(&mut self, draw: impl FnOnce(&mut Sheet)) {
         self.colors = Colors::Map;
         draw(self);

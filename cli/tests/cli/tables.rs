@@ -140,7 +140,7 @@ fn classes_of_a_table_are_learned_sampled_and_scored_by_their_names() {
     };
     let means = [mean("tall"), mean("small")];
     assert!(means[0] > means[1] + 10.0, "{means:?}");
-    // y is given: x is that of the class.
+    // With y given, x is drawn from the class.
     place.done("sample run -n 200 --label tall --given y=0.3 -o g.csv");
     let given = flowline::io::read_csv(place.path("g.csv")).unwrap();
     assert!(given.column("y").unwrap().iter().all(|&y| y == 0.3));

@@ -51,7 +51,7 @@ fn spans(laid: &Laid) -> Vec<(usize, Span)> {
     all.filter(|(_, span)| span.extent.bytes > 0).collect()
 }
 
-/// Gives step `i` another address in place of that of its `k`-th span.
+/// Moves the `k`-th span of step `i` to another address.
 fn set_address(laid: &mut Laid, i: usize, k: usize, to: Address) {
     let mut number = 0;
     laid.lowered.steps[i].each_span(laid.level, &mut |at, _| {

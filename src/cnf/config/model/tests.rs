@@ -102,7 +102,7 @@ pub(super) fn drawn(seed: u64) -> ModelConfig {
     ModelConfig { blocks: within(1, 2), ..config(field, hidden, dim) }
 }
 
-/// Each is a file of a few numbers whose header describes a flow of more than 10^10 weights.
+/// Each is a file of a few numbers whose header describes a flow of more than 2^28 weights.
 #[test]
 fn a_header_with_more_weights_than_its_file_is_refused_before_they_are_allocated() {
     let mlp = FieldConfig::Mlp { activation: ActivationKind::Tanh, time: true, classes: 0 };
@@ -128,6 +128,7 @@ fn a_header_with_more_weights_than_its_file_is_refused_before_they_are_allocated
         config(levels(0, 0, 1, 1, 0), vec![1 << 6; 16], 1),
         config(levels(0, 1 << 10, 1, 1 << 16, 0), vec![1 << 8], 1),
         config(levels(0, 0, 1, 1 << 16, 1 << 16), vec![1], 1),
+        ModelConfig { unlike: vec![(mlp, vec![1]), (mlp, vec![1 << 16; 3])], ..config(mlp, vec![1], 2) },
     ] {
         let message = config.build_like(1_000).unwrap_err().to_string();
         assert!(message.contains("but the file has 1000 numbers"), "{config:?}: {message}");
