@@ -3,7 +3,7 @@
 //! Error at the end against time, for six explicit methods on two problems, and for four methods on a mildly
 //! stiff problem and three on a very stiff one, each at tolerances half a decade apart. A time is the minimum
 //! of many short batches. The batches of all methods and tolerances alternate, because other programs may
-//! slow down the machine. FOLDER defaults to `docs/images`.
+//! slow down the machine. FOLDER defaults to `docs/images`. Each figure also has a dark variant, `..-dark.png`.
 //!
 //! `cargo bench --bench work_precision -- --counts` counts evaluations of the vector field instead, for the explicit
 //! methods on 20 problems, and draws nothing.
@@ -31,6 +31,10 @@ const EXPLICIT: [Method; 6] =
 /// Methods for stiff problems; Tsit5 solves mildly stiff ones.
 const STIFF: [Method; 4] = [Method::Rosenbrock23, Method::Rodas5P, Method::AutoTsit5Rodas5P, Method::Tsit5];
 
+/// The names of errors: for the explicit methods, whose solutions have components near 0, and for the others.
+const MIXED: &str = "largest error of a component at the end, |error| / (1 + |y|)";
+const RELATIVE: &str = "largest relative error of a component at the end";
+
 /// Batches per solve, and the minimum duration of a batch in seconds.
 const ROUNDS: usize = 25;
 const BATCH: f64 = 1e-3;
@@ -50,21 +54,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = folder.map_or_else(images, PathBuf::from);
     let file = |name: &str| folder.join(format!("work_precision_{name}.png"));
     let lorenz = explicit(&LORENZ[2], |t, y| (LORENZ[2].f)(t, y));
-    draw("Lorenz's equations, 3 unknowns, t = 10", &EXPLICIT, &lorenz, &file("lorenz"))?;
+    draw("Lorenz's equations, 3 unknowns, t = 10", MIXED, &EXPLICIT, &lorenz, &file("lorenz"))?;
     let pleiades = explicit(&PLEIADES, |t, y| (PLEIADES.f)(t, y));
-    draw("The Pleiades problem, 28 unknowns", &EXPLICIT, &pleiades, &file("pleiades"))?;
+    draw("The Pleiades problem, 28 unknowns", MIXED, &EXPLICIT, &pleiades, &file("pleiades"))?;
     let hires = implicit::<stiff::Hires, 8>(&STIFF);
-    draw("HIRES, 8 unknowns, t = 322: mildly stiff", &STIFF, &hires, &file("hires"))?;
+    draw("HIRES, 8 unknowns, t = 322: mildly stiff", RELATIVE, &STIFF, &hires, &file("hires"))?;
     let vdpol = implicit::<stiff::VanDerPol, 2>(&STIFF[..3]);
-    draw("Van der Pol's oscillator with rate 1e6: very stiff", &STIFF[..3], &vdpol, &file("vdpol"))
+    draw("Van der Pol's oscillator with rate 1e6: very stiff", RELATIVE, &STIFF[..3], &vdpol, &file("vdpol"))
 }
 
-fn draw(title: &str, methods: &[Method], curves: &[Curve], file: &Path) -> Result<(), Box<dyn Error>> {
+fn draw(
+    title: &str,
+    error: &str,
+    methods: &[Method],
+    curves: &[Curve],
+    file: &Path,
+) -> Result<(), Box<dyn Error>> {
     let names: Vec<String> = methods.iter().map(|method| format!("{method:?}")).collect();
     let curves: Vec<MethodCurve> =
         names.iter().zip(curves).map(|(name, points)| MethodCurve { name, points }).collect();
-    work_precision(title, "wall time (ms)", &curves)?.save(file)?;
-    println!("{}", file.display());
+    let figure = work_precision(title, [error, "wall time (ms)"], &curves)?;
+    figure.save(file)?;
+    let dark = format!("{}-dark.png", file.with_extension("").display());
+    figure.dark().save(dark)?;
+    println!("{} and its dark variant", file.display());
     Ok(())
 }
 

@@ -74,8 +74,8 @@ fn main() -> flowline::Result<()> {
     //|
     //| $$-\log p(x_1) = -\log p_0(x_0) + \int_0^1 \operatorname{div} f \, dt.$$
     //|
-    //| The gradient of this loss is computed through the solve. An update is one call of a compiled function, which
-    //| is traced once. The KL divergence between the target density and the density of the flow measures the error of
+    //| The gradient of this loss is computed through the solve. `Fit` draws batches and random keys, and calls one
+    //| compiled function per update. The KL divergence between the target density and the density of the flow measures the error of
     //| the flow. It is estimated on 4,000 held-out points, which are used for nothing else, and is printed with its
     //| standard error.
     let data = Tensor::from(pinwheel.concat()).reshape([200_000, 2]).cast(flowline::tensor::DType::F32);
@@ -103,25 +103,23 @@ fn main() -> flowline::Result<()> {
         "KL divergence before training: {}",
         kl_divergence(&log_p, &untrained.log_prob(&rows)?.to_vec())
     );
-    let updates = 200_u32;
-    let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates))));
-    let mut state = (untrained.clone(), optimizer.init(&untrained));
-    let update = jit(move |(flow, opt_state): (Flow, OptState), (x, key): (Tensor, Key)| {
-        let (value, grads) = value_and_grad(|flow| flow.nll_loss(&x, &key), &flow)?;
-        let (flow, opt_state) = optimizer.update(&flow, grads, opt_state);
-        Ok(((flow, opt_state), value))
-    });
-    let update = update.max_traces(1);
-    let mut losses = Vec::new();
-    let start = Instant::now();
-    for (i, x) in (0..updates).zip(Dataset::new(data.clone())?.batches(512, &training_key)) {
-        let value = update.step(&mut state, (x, training_key.fold_in(i)))?.item();
-        losses.push([f64::from(i + 1), value]);
+    /// Clips gradients; the learning rate falls from 5e-3 to 0.
+    fn optimizer(updates: u32) -> Optimizer {
+        chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates))))
     }
-    let likelihood_flow = state.0.clone();
+
+    let (updates, start) = (200, Instant::now());
+    let fit = Fit::new(untrained.clone(), data.clone())
+        .batch(512)
+        .updates(updates)
+        .optimizer(optimizer(200))
+        .key(&training_key)
+        .run(|flow, x, update| flow.nll_loss(x, &update.key))?;
+    let likelihood_flow = fit.model.clone();
     println!("{updates} updates in {:.1} s", start.elapsed().as_secs_f64());
     println!("KL divergence: {}", kl_divergence(&log_p, &likelihood_flow.log_prob(&rows)?.to_vec()));
-    show(&Axes::new("update", "NLL, nats").lines("", &[losses], 0).render()?);
+    let numbers: Vec<f64> = (1..=updates).map(|i| i as f64).collect();
+    show(&Axes::new("update", "NLL (nats)").line("", &numbers, &fit.losses).render()?);
     //| ## Flow matching
     //|
     //| Flow matching (Lipman et al. 2023) needs no solves in training. It samples noise $x_0$, a data point $x_1$ and
@@ -132,20 +130,14 @@ fn main() -> flowline::Result<()> {
     //|
     //| The flow of the minimizer maps the normal density to the density of the data. An update takes one evaluation
     //| of the field instead of dozens, so a hundred times as many updates take a similar time.
-    let updates = 20_000_u32;
-    let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates))));
-    let mut state = (untrained.clone(), optimizer.init(&untrained));
-    let update = jit(move |(flow, opt_state): (Flow, OptState), (x, key): (Tensor, Key)| {
-        let (value, grads) = value_and_grad(|flow: &Flow| flow.flow_matching_loss(&x, &key), &flow)?;
-        let (flow, opt_state) = optimizer.update(&flow, grads, opt_state);
-        Ok(((flow, opt_state), value))
-    });
-    let update = update.max_traces(1);
-    let start = Instant::now();
-    for (i, x) in (0..updates).zip(Dataset::new(data.clone())?.batches(512, &training_key)) {
-        update.step(&mut state, (x, training_key.fold_in(i)))?;
-    }
-    let matching_flow = state.0.clone();
+    let (updates, start) = (20_000, Instant::now());
+    let fit = Fit::new(untrained.clone(), data.clone())
+        .batch(512)
+        .updates(updates)
+        .optimizer(optimizer(20_000))
+        .key(&training_key)
+        .run(|flow: &Flow, x, update| flow.flow_matching_loss(x, &update.key))?;
+    let matching_flow = fit.model.clone();
     println!("{updates} updates in {:.1} s", start.elapsed().as_secs_f64());
     println!("KL divergence: {}", kl_divergence(&log_p, &matching_flow.log_prob(&rows)?.to_vec()));
     //| ## The learned densities
@@ -158,11 +150,14 @@ fn main() -> flowline::Result<()> {
     fn heatmap(values: &[f64], frame: Extent) -> Heatmap<'_> {
         Heatmap { values, rows: 200, cols: 200, frame }
     }
-    let scale = ColorScale::of(&heatmap(&values[0], frame));
-    let left = plot::density("true density", &heatmap(&values[0], frame), scale)?;
-    let middle = plot::density("maximum likelihood", &heatmap(&values[1], frame), scale)?;
-    let right = plot::density("flow matching", &heatmap(&values[2], frame), scale)?;
-    show(&left.hstack(&middle).hstack(&right));
+    show(&plot::density_comparison(
+        &[
+            ("true density", &heatmap(&values[0], frame)),
+            ("maximum likelihood", &heatmap(&values[1], frame)),
+            ("flow matching", &heatmap(&values[2], frame)),
+        ],
+        ColorScale::of(&heatmap(&values[0], frame)),
+    )?);
     //| The next figure shows 12,000 samples at six times, from the noise at $t = 0$ to the pinwheel at $t = 1$.
     let trajectories = matching_flow.sample_trajectories(12_000, &sample_key, 6)?;
     let mut panels = Vec::new();

@@ -28,7 +28,7 @@ fn main() -> flowline::Result<()> {
     //| equation.
     use flowline::nn::prelude::*;
     use flowline::plot::Axes;
-    use flowline::tensor::DType::{F32, F64};
+    use flowline::tensor::DType::{F32, F64, U32};
     use flowline::tensor::extra::tree_summary;
     use std::time::Instant;
 
@@ -121,45 +121,52 @@ fn main() -> flowline::Result<()> {
     }
     //| ## Training
     //|
-    //| An update is one call of a compiled function: solve, gradient, clipping, Adam. The function is traced once. As
-    //| long as the solution is wrong at early times, late times contribute no useful gradient. The 25 times of a
-    //| batch therefore cover a quarter of the interval first, then half of it, then all of it.
-    let updates = 1_500_u32;
-    let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(1e-2, updates))));
-    let mut state = (model.clone(), optimizer.init(&model));
-    let update = jit(move |(model, opt_state): (Mlp, OptState), (ys, indices): (Tensor, Tensor)| {
-        let (value, grads) = value_and_grad(|model| loss(model, &ys, &indices, Adjoint::default()), &model)?;
-        let (model, opt_state) = optimizer.update(&model, grads, opt_state);
-        Ok(((model, opt_state), value))
-    });
-    let update = update.max_traces(1);
-    let mut losses = Vec::new();
-    let start = Instant::now();
-    for (i, ys) in (0..updates).zip(Dataset::new(observed.clone())?.batches(32, &batch_key)) {
-        let stride = [1, 2, 4, 4][(4 * i / updates) as usize];
-        let value = update.step(&mut state, (ys, time_indices(stride, 25)))?.item();
-        losses.push([f64::from(i + 1), value]);
-        if (i + 1) % 300 == 0 {
-            println!("update {:5}  loss {value:.5}", i + 1);
-        }
+    //| `Fit` calls one compiled function per update: solve, gradient, clipping, Adam. It traces this function once; a
+    //| second trace is an error. As long as the solution is wrong at early times, late times contribute no useful
+    //| gradient. The 25 times of a batch therefore cover a quarter of the interval first, then half of it, then all
+    //| of it. The index of the update is a tensor, so the times are computed in the compiled function.
+    let (updates, start) = (1_500, Instant::now());
+    let fit = Fit::new(model.clone(), observed.clone())
+        .batch(32)
+        .updates(updates)
+        .optimizer(chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(1e-2, 1_500)))))
+        .key(&batch_key)
+        .report_every(300)
+        .on_progress(|progress| println!("{progress}"))
+        .run(|model, ys, update| {
+            let quarter = (update.index.cast(F64) * (4.0 / updates as f64)).floor().cast(U32);
+            let stride = Tensor::from([1_u32, 2, 4, 4]).take(&quarter);
+            loss(model, ys, &(time_indices(1, 25) * stride), Adjoint::default())
+        })?;
+    println!("{updates} updates in {:.1} s", start.elapsed().as_secs_f64());
+
+    /// The median of each 25 neighboring values, at their middle.
+    fn medians(values: &[f64]) -> Vec<[f64; 2]> {
+        let median = |mut part: Vec<f64>| {
+            part.sort_by(f64::total_cmp);
+            part[part.len() / 2]
+        };
+        values
+            .chunks(25)
+            .enumerate()
+            .map(|(i, part)| [25.0 * i as f64 + 13.0, median(part.to_vec())])
+            .collect()
     }
-    println!(
-        "{updates} updates in {:.1} s, traced {} time(s)",
-        start.elapsed().as_secs_f64(),
-        update.num_traces()
-    );
+    let every = fit.losses.iter().enumerate().map(|(i, &loss)| [i as f64 + 1.0, loss]).collect();
     show(
         &Axes::new("update", "loss")
-            .title("loss on a quarter, a half and all of the interval")
             .log_y()
-            .lines("", &[losses], 0)
+            .thin_lines("each update", &[every], 0)
+            .lines("median of 25 updates", &[medians(&fit.losses)], 1)
+            .vline(375.5, "half of the interval")
+            .vline(750.5, "all of it")
             .render()?,
     );
     //| ## Unseen series
     //|
     //| The background shows the learned vector field. The dots are five new spirals without noise, and the curves are
     //| the model's solutions from the same initial states.
-    let learned = state.0.clone();
+    let learned = fit.model.clone();
     let unseen = spirals(64, &data_key.fold_in(1))?;
     println!(
         "mean squared error on 64 new series at all times: {:.1e}",

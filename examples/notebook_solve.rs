@@ -90,7 +90,7 @@ fn main() -> flowline::Result<()> {
     let title = "Lotka-Volterra, t from 0 to 10";
     show(&plot::work_precision(
         title,
-        "function evaluations",
+        ["largest error of a component at t = 10", "function evaluations"],
         &curves.iter().map(curve).collect::<Vec<_>>(),
     )?);
     //| ## Step sizes

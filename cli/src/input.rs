@@ -158,6 +158,7 @@ pub fn remedy(remedy: Remedy) -> String {
         Remedy::Delimiters => "choose one with --delimiter".to_owned(),
         Remedy::Decimal(c) => format!("if {c:?} is the decimal mark, choose --decimal {c}"),
         Remedy::Decimals => "choose the decimal mark with --decimal".to_owned(),
+        Remedy::Headings => remedy.to_string(),
         Remedy::DropMissing => {
             "leave such rows out with --drop-missing, or choose other columns with --columns".to_owned()
         }

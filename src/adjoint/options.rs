@@ -35,6 +35,7 @@ pub enum Adjoint {
         checkpoints: Checkpoints,
     },
     /// Stores every state: no step is recomputed; memory grows with the number of steps.
+    #[doc(alias("ReverseDiffAdjoint", "DirectAdjoint"))]
     Direct,
     /// Solves the adjoint equation and the state backward in time and stores only the result of the forward solve.
     /// This continuous adjoint is not the exact derivative of the steps taken.

@@ -44,6 +44,7 @@ pub enum ErrorNorm {
 /// # References
 /// Finlay et al. (2020), How to train your neural ODE: the world of Jacobian and kinetic regularization, eq. 9 and 10.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[doc(alias("RNODE", "kinetic_energy"))]
 pub struct PathRegularization {
     /// Weight of the kinetic energy.
     pub kinetic: f64,

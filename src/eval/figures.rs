@@ -97,7 +97,7 @@ impl Artist {
         let (truth, plane) = (self.map(&truth.0, truth.1, truth.2), self.plane(self.scale(learned)));
         let title = format!("Learned density{}", self.cells(learned));
         let learned = self.map(&learned.0, learned.1, learned.2);
-        let figure = plane.comparison([self.title, &title], [&truth, &learned])?;
+        let figure = plane.comparison(&[(self.title, &truth), (&title, &learned)])?;
         Ok(figure.save(folder.target("comparison.png")?)?)
     }
 

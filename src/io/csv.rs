@@ -24,6 +24,7 @@ use std::path::Path;
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), flowline::io::IoError>(())
 /// ```
+#[doc(alias = "to_csv")]
 pub fn write_csv<T: Display, R: AsRef<[T]>>(
     path: impl AsRef<Path>,
     columns: &[impl AsRef<str>],

@@ -278,6 +278,8 @@ pub enum Remedy {
     Decimal(char),
     /// One of two possible decimal marks.
     Decimals,
+    /// Years in the first line, which are headings or numbers.
+    Headings,
     /// Rows with missing cells.
     DropMissing,
 }
@@ -290,6 +292,9 @@ impl fmt::Display for Remedy {
             Remedy::Delimiters => f.write_str("set `CsvOptions::delimiter`"),
             Remedy::Decimal(c) => write!(f, "if {c:?} is the decimal mark, set `CsvOptions::decimal({c:?})`"),
             Remedy::Decimals => f.write_str("set `CsvOptions::decimal`"),
+            Remedy::Headings => f.write_str(
+                "if they are headings, write a letter before each, such as y2020, otherwise add a line of headings",
+            ),
             Remedy::DropMissing => f.write_str(
                 "leave such rows out with `CsvOptions::drop_missing`, or read NaN with `CsvOptions::keep_missing`",
             ),

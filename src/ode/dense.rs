@@ -39,6 +39,7 @@ impl<Y: State<Clock = f64>> Segment<'_, Y> {
 /// interpolant, of order [`DenseOutput::order`]. At an event that changes the state, it returns the state
 /// before the change.
 #[derive(Clone, Debug)]
+#[doc(alias = "DenseInterpolation")]
 pub struct DenseOutput<Y> {
     /// The interpolants in order; more than one if the solve switched methods.
     pieces: Vec<Piece>,

@@ -305,6 +305,7 @@ pub struct Stats {
     /// Steps attempted: accepted and rejected.
     pub num_steps: u64,
     /// Steps accepted.
+    #[doc(alias = "naccept")]
     pub num_accepted: u64,
     /// Steps rejected. With [`HairerController`](super::HairerController), steps that the error estimate
     /// rejects before the first accepted step are not counted.

@@ -11,6 +11,7 @@ use std::f64::consts::PI;
 /// A learning rate as a function of the number n of updates already made (0 at the first).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[doc(alias = "lr_scheduler")]
 pub enum Schedule {
     /// A constant rate.
     Constant {
@@ -27,7 +28,7 @@ pub enum Schedule {
         end: Tensor,
     },
     /// `end + (peak - end) (1 + cos(pi min(n, N) / N)) / 2`
-    #[doc(alias = "CosineAnnealing")]
+    #[doc(alias = "CosineAnnealingLR")]
     Cosine {
         /// The rate at n = 0.
         peak: Tensor,
@@ -112,7 +113,7 @@ impl Schedule {
     /// let rate = Schedule::cosine_decay(0.1, 100).at(&Tensor::from(50u32));
     /// assert!((rate.item() - 0.05).abs() < 1e-12);
     /// ```
-    #[doc(alias = "CosineAnnealing")]
+    #[doc(alias("CosineAnnealingLR", "cosine_decay_schedule"))]
     pub fn cosine_decay(peak: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
         Schedule::Cosine { peak: peak.into(), updates: updates.into(), end: real(0.0) }
     }

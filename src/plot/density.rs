@@ -15,35 +15,29 @@ use super::{
 ///
 /// # Errors
 /// [`PlotError::Shape`], [`PlotError::Value`] or [`PlotError::Extent`] for an invalid map.
+#[doc(alias("imshow", "pcolormesh"))]
 pub fn density(title: &str, map: &Heatmap, scale: ColorScale) -> Result<Figure, PlotError> {
     Plane::unnamed(map.frame, scale).density(title, map)
 }
 
-/// The image's density and the learned one side by side, with one color bar.
+/// Densities side by side, each with a title, on one scale with one color bar.
 ///
-/// The axes of both panels have the extent of `truth`.
-///
-/// # Errors
-/// As [`density`].
-pub fn density_comparison(
-    truth: &Heatmap,
-    learned: &Heatmap,
-    scale: ColorScale,
-) -> Result<Figure, PlotError> {
-    density_comparison_with("Density of the image", truth, learned, scale)
-}
-
-/// [`density_comparison`] with another title for the true density.
+/// The axes of all panels have the extent of the first map.
 ///
 /// # Errors
-/// As [`density`].
-pub fn density_comparison_with(
-    title: &str,
-    truth: &Heatmap,
-    learned: &Heatmap,
-    scale: ColorScale,
-) -> Result<Figure, PlotError> {
-    Plane::unnamed(truth.frame, scale).comparison([title, "Learned density"], [truth, learned])
+/// As [`density`]; [`PlotError::Nothing`] without maps.
+///
+/// # Examples
+/// ```
+/// use flowline::plot::{ColorScale, Extent, Heatmap, density_comparison};
+/// let frame = Extent { x: [0.0, 2.0], y: [1.0, 0.0] };
+/// let [truth, learned] = [&[0.1, 0.4], &[0.2, 0.3]].map(|values| Heatmap { values, rows: 1, cols: 2, frame });
+/// let maps = [("true density", &truth), ("learned density", &learned)];
+/// assert!(density_comparison(&maps, ColorScale::of(&truth)).is_ok());
+/// ```
+pub fn density_comparison(maps: &[(&str, &Heatmap)], scale: ColorScale) -> Result<Figure, PlotError> {
+    let [(_, first), ..] = maps else { return Err(PlotError::Nothing { what: "densities" }) };
+    Plane::unnamed(first.frame, scale).comparison(maps)
 }
 
 /// Side of a panel, space between panels, above each for its name, and around them.
@@ -125,7 +119,8 @@ mod tests {
     fn both_panels_of_a_comparison_share_the_image_s_scale() {
         let truth = Heatmap { values: &[0.02; 2], rows: 1, cols: 2, frame: FRAME };
         let learned = Heatmap { values: &[0.01; 2], rows: 1, cols: 2, frame: FRAME };
-        let figure = density_comparison(&truth, &learned, ColorScale::of(&truth)).unwrap();
+        let figure =
+            density_comparison(&[("true", &truth), ("learned", &learned)], ColorScale::of(&truth)).unwrap();
         assert_eq!(figure.pixel(LEFT + 100, TOP + 100), inferno(1.0 / 1.1));
         assert_eq!(figure.pixel(LEFT + TWO[0] + GAP + 100, TOP + 100), inferno(0.5 / 1.1));
         assert!((1500..2100).contains(&figure.width));

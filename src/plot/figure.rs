@@ -152,6 +152,7 @@ impl Figure {
     /// # Errors
     /// [`PlotError::Write`], or as [`to_svg`](Self::to_svg) and [`to_png_bytes`](Self::to_png_bytes). No partial file
     /// remains, and an existing file at `path` is unchanged.
+    #[doc(alias = "savefig")]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), PlotError> {
         let path = path.as_ref();
         let is_svg = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));

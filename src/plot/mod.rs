@@ -71,7 +71,7 @@ pub use work_precision::{MethodCurve, work_precision};
 pub mod extra {
     //! Less common figures.
     pub use super::animation::Animation;
-    pub use super::density::{density_comparison_with, density_sheet};
+    pub use super::density::density_sheet;
     pub use super::field::FieldPanel;
     pub use super::plane::Plane;
     pub use super::points::histogram;

@@ -17,6 +17,8 @@ const APART: u32 = 12;
 /// Pixels of a single panel, and of each of two.
 pub(super) const ONE: [u32; 2] = [1100, 1046];
 pub(super) const TWO: [u32; 2] = [780, 800];
+/// Least width of a panel beside others.
+const NARROW: u32 = 420;
 
 /// A part of the plane, the names of its axes, and the colors of densities over it.
 ///
@@ -53,12 +55,13 @@ impl Plane<'_> {
         self.heat_maps(&[(title, map)], ONE, Cells::Smooth)
     }
 
-    /// Two densities side by side on one scale, with one color bar.
+    /// Densities side by side, each with a title, on one scale with one color bar.
     ///
     /// # Errors
-    /// As [`density`](super::density()).
-    pub fn comparison(&self, titles: [&str; 2], maps: [&Heatmap; 2]) -> Result<Figure, PlotError> {
-        self.heat_maps(&[(titles[0], maps[0]), (titles[1], maps[1])], TWO, Cells::Smooth)
+    /// As [`density`](super::density()); [`PlotError::Nothing`] without maps.
+    pub fn comparison(&self, maps: &[(&str, &Heatmap)]) -> Result<Figure, PlotError> {
+        let panels = maps.len().max(2) as u32;
+        self.heat_maps(maps, [(2 * TWO[0] / panels).max(NARROW), TWO[1]], Cells::Smooth)
     }
 
     /// Maps side by side on one scale, each panel as large as fits into `size`.
@@ -68,6 +71,9 @@ impl Plane<'_> {
         size: [u32; 2],
         cells: Cells,
     ) -> Result<Figure, PlotError> {
+        if maps.is_empty() {
+            return Err(PlotError::Nothing { what: "densities" });
+        }
         for (_, map) in maps {
             map.check()?;
         }

@@ -18,6 +18,8 @@ const MOST: usize = SERIES.len();
 /// Above this number no saved points are drawn; and the maximum number of events drawn.
 const MOST_DOTS: usize = 400;
 const MOST_EVENTS: usize = 200;
+/// Above this number of components, the y axis does not have their names.
+const MOST_ON_AXIS: usize = 3;
 /// Number of pieces of constant color in a path colored by time.
 const SHADES: usize = 400;
 
@@ -88,7 +90,8 @@ fn plot_phase_portrait(solution: &impl AsNumbers, path: &Path, ij: [usize; 2]) -
 
 /// Components of a solution, of plain states or tensors, against t. Curves are the dense output, or straight lines between saved points. Saved points
 /// are drawn as dots if there are at most 400. The first 200 events are vertical lines, with dense output
-/// also rings on the curves. `names` are for the first components; component i without a name is named yi.
+/// also rings on the curves. `names` are for the first components; component i without a name is named yi. If all drawn
+/// components have names and are at most three, the y axis is named by them, otherwise y: `&["height (m)"]` shows the unit.
 ///
 /// Values of a `save_fn` are drawn instead of y. With more than 8 components, 8 are drawn, evenly from first to last.
 ///
@@ -102,7 +105,9 @@ pub fn time_series(solution: &impl AsNumbers, names: &[&str]) -> Result<Figure, 
     let trace =
         Trace::of(solution, Scales::Common, &|y| drawn.iter().filter_map(|&j| y.get(j).copied()).collect())?;
     let name = |&j: &usize| names.get(j).map_or_else(|| format!("y{j}"), |name| (*name).to_owned());
-    against_time(&trace, &drawn.iter().map(name).collect::<Vec<_>>())
+    let drawn_names: Vec<String> = drawn.iter().map(name).collect();
+    let y = if n <= names.len().min(MOST_ON_AXIS) { drawn_names.join(", ") } else { "y".to_owned() };
+    against_time(&trace, &drawn_names, &y)
 }
 
 /// A phase portrait: a projection of the components, from the start (ring) to the end (dot), colored by time.
@@ -128,9 +133,9 @@ pub fn phase_portrait(
     in_plane(&Trace::of(solution, Scales::Own, &|y| project(y).to_vec())?, names)
 }
 
-fn against_time(trace: &Trace, names: &[String]) -> Result<Figure, PlotError> {
+fn against_time(trace: &Trace, names: &[String], axis: &str) -> Result<Figure, PlotError> {
     let values = trace.points().chain(&trace.dots).flat_map(|(_, y)| y.iter().copied());
-    let y = Named::new(padded(values, 0.05), 6, "y").upwards();
+    let y = Named::new(padded(values, 0.05), 6, axis).upwards();
     let x = Named::new(padded(trace.points().map(|p| p.0), 0.0), 8, "t");
     let right = Right::Tags(tags::room(names.iter().cloned()));
     let mut chart = Chart::new(x, y, &Layout { size: Size::Canvas, title: "", legend: &[], right })?;

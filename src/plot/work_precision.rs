@@ -18,8 +18,10 @@ pub struct MethodCurve<'a> {
 /// Margin around the points, as a share of their extent in decades.
 const ROOM: f64 = 0.06;
 
-/// Plots work (`unit`: `wall time (ms)`, `function evaluations`) against error, one curve per method. Lower and
-/// further left is better.
+/// Plots work against error on logarithmic axes, one curve per method. Lower and further left is better. A curve may turn
+/// back: a tighter tolerance can have a larger error.
+///
+/// `axes` are the names of the error and of the work, such as `["largest error at the end", "wall time (ms)"]`.
 ///
 /// # Errors
 /// [`PlotError::Nothing`] without a point, [`PlotError::Value`] for a value that is not finite or not above 0.
@@ -28,9 +30,9 @@ const ROOM: f64 = 0.06;
 /// ```
 /// use flowline::plot::{MethodCurve, work_precision};
 /// let tsit5 = MethodCurve { name: "tsit5", points: &[[1e-4, 120.0], [1e-8, 700.0]] };
-/// assert!(work_precision("Circle", "function evaluations", &[tsit5]).is_ok());
+/// assert!(work_precision("Circle", ["error at t = 1", "function evaluations"], &[tsit5]).is_ok());
 /// ```
-pub fn work_precision(title: &str, unit: &str, curves: &[MethodCurve]) -> Result<Figure, PlotError> {
+pub fn work_precision(title: &str, axes: [&str; 2], curves: &[MethodCurve]) -> Result<Figure, PlotError> {
     let points = || curves.iter().flat_map(|curve| curve.points);
     if let Some((index, value)) = points().flatten().enumerate().find(|(_, v)| !(v.is_finite() && **v > 0.0))
     {
@@ -43,9 +45,9 @@ pub fn work_precision(title: &str, unit: &str, curves: &[MethodCurve]) -> Result
     let paths: Vec<Vec<[f64; 2]>> = curves.iter().map(logs).collect();
     let chart = |legend: &[Entry]| {
         let range = |a: usize| padded(paths.iter().flatten().map(|p| p[a]), ROOM);
-        let x = Named::decades(range(0), 9, "error");
+        let x = Named::decades(range(0), 9, axes[0]);
         let layout = Layout { size: Size::Canvas, title, legend, right: Right::Nothing };
-        let mut chart = Chart::new(x, Named::decades(range(1), 8, unit).upwards(), &layout)?;
+        let mut chart = Chart::new(x, Named::decades(range(1), 8, axes[1]).upwards(), &layout)?;
         subdivide(&mut chart)?;
         Ok::<_, PlotError>(chart)
     };
@@ -98,7 +100,8 @@ mod tests {
     #[test]
     fn a_point_lies_at_its_logarithms() {
         let points = [[1e-8, 1000.0], [1e-4, 100.0]];
-        let figure = work_precision("a", "work", &[MethodCurve { name: "m", points: &points }]).unwrap();
+        let figure =
+            work_precision("a", ["error", "work"], &[MethodCurve { name: "m", points: &points }]).unwrap();
         let dots = figure.marks.iter().filter_map(|mark| match mark {
             Mark::Path { points, width: 13.0, .. } => Some(points[0]),
             _ => None,
@@ -112,7 +115,7 @@ mod tests {
     fn methods_are_named_beside_their_curves() {
         let [a, b] = [[[1e-8, 1000.0], [1e-4, 100.0]], [[1e-8, 100.0], [1e-4, 10.0]]];
         let curves = [MethodCurve { name: "a", points: &a }, MethodCurve { name: "b", points: &b }];
-        let figure = work_precision("", "work", &curves).unwrap();
+        let figure = work_precision("", ["error", "work"], &curves).unwrap();
         let color = |name: &str| {
             figure.marks.iter().find_map(|mark| match mark {
                 Mark::Text { text, color, .. } if text == name => Some(*color),
@@ -125,11 +128,11 @@ mod tests {
     #[test]
     fn zeros_and_nothing_are_refused() {
         let draw = |points: &[[f64; 2]]| {
-            work_precision("", "", &[MethodCurve { name: "m", points }]).unwrap_err().to_string()
+            work_precision("", ["", ""], &[MethodCurve { name: "m", points }]).unwrap_err().to_string()
         };
         assert!(draw(&[[0.0, 1.0]]).contains("error or work 0 is 0"));
         assert!(draw(&[]).contains("no points `[error, work]`"));
         let one = [MethodCurve { name: "m", points: &[[1e-3, 5.0]] }];
-        assert!(work_precision("One point", "wall time (ms)", &one).is_ok());
+        assert!(work_precision("One point", ["error", "wall time (ms)"], &one).is_ok());
     }
 }

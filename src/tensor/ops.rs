@@ -71,6 +71,7 @@ impl Tensor {
     }
 
     /// The same value; derivatives treat it as a constant.
+    #[doc(alias = "detach")]
     pub fn stop_gradient(&self) -> Tensor {
         if self.is_traced() { Tensor::op(Op::StopGradient, &[self], None) } else { self.clone() }
     }
@@ -201,6 +202,7 @@ impl Tensor {
     /// by an operation with an infinite or NaN derivative, such as `sqrt` at 0: bound the argument of that
     /// operation.
     #[track_caller]
+    #[doc(alias = "where")]
     pub fn select(&self, a: &Tensor, b: &Tensor) -> Tensor {
         let (a, b) = Tensor::matched("select", a, b);
         let shape = self.shape().broadcast(a.shape()).unwrap_or_else(|| {

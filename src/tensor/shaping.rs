@@ -171,6 +171,7 @@ impl Tensor {
 
     /// Concatenates tensors, or references to tensors, along an axis.
     #[track_caller]
+    #[doc(alias = "concatenate")]
     pub fn concat<T: Borrow<Tensor>>(parts: &[T], axis: usize) -> Tensor {
         let parts: Vec<&Tensor> = parts.iter().map(Borrow::borrow).collect();
         match parts[..] {

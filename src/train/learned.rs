@@ -99,6 +99,7 @@ impl TrainedFlow {
     ///
     /// # Errors
     /// The checkpoint is missing, damaged or of an incompatible version.
+    #[doc(alias = "load")]
     pub fn open(folder: impl AsRef<Path>) -> Result<TrainedFlow> {
         let path = folder.as_ref().join(MODEL_FILE);
         let checkpoint = read_checkpoint::<RunInfo>(&path)?;
@@ -133,6 +134,7 @@ impl Cnf<AnyVelocityField> {
     ///
     /// # Errors
     /// The checkpoint is missing, damaged or of an incompatible version.
+    #[doc(alias = "load")]
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         Ok(TrainedFlow::open(folder)?.fitted.flow)
     }

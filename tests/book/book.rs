@@ -1,7 +1,8 @@
 //! Runs every program of the book, each in its own process and folder, and compares its output with the page.
 //!
 //! `cargo test -p flowline-book` runs all programs; `cargo test -p flowline-book -- events` runs the programs
-//! of pages whose names contain this word.
+//! of pages whose names contain this word. If the variable `FLOWLINE_PICTURES` is set, the pictures of the pages are
+//! written to `docs/images`; otherwise their sizes are compared with those there.
 
 #[allow(dead_code, reason = "the pages are read when the test is built")]
 mod pages;
@@ -19,6 +20,7 @@ struct Program {
     runs: bool,
     expected: Option<&'static str>,
     factor: Option<f64>,
+    pictures: &'static [&'static str],
     main: fn() -> Result<(), String>,
 }
 
@@ -104,7 +106,29 @@ fn run(program: &Program) -> Result<(), String> {
         return Err(format!("{}\n{printed}{}", run.status, String::from_utf8_lossy(&run.stderr)));
     }
     let difference = program.expected.and_then(|text| pages::difference(text, &printed, program.factor));
-    difference.map_or(Ok(()), |difference| Err(format!("{difference}\nwhole output:\n{printed}")))
+    difference.map_or(Ok(()), |difference| Err(format!("{difference}\nwhole output:\n{printed}")))?;
+    for name in program.pictures {
+        ["", "-dark"].iter().try_for_each(|kind| picture(&folder.0, &format!("{name}{kind}.png")))?;
+    }
+    Ok(())
+}
+
+/// Compares the size of a picture with the one that the page shows, or replaces that one.
+fn picture(folder: &Path, name: &str) -> Result<(), String> {
+    let shown = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images").join(name);
+    let drawn = fs::read(folder.join(name)).map_err(|e| format!("{name} was not drawn: {e}"))?;
+    if env::var_os("FLOWLINE_PICTURES").is_some() {
+        return fs::write(shown, drawn).map_err(|e| format!("docs/images/{name} cannot be written: {e}"));
+    }
+    let shown = fs::read(shown).map_err(|e| format!("docs/images/{name}: {e}"))?;
+    // Width and height are in the header of a PNG file. Pixels can differ where the last bits of numbers do.
+    let size = |bytes: &[u8]| bytes.get(16..24).map(<[u8]>::to_vec);
+    match size(&drawn) == size(&shown) {
+        true => Ok(()),
+        false => {
+            Err(format!("{name} has another size than docs/images/{name}; write it with FLOWLINE_PICTURES=1"))
+        }
+    }
 }
 
 /// A folder with the data of the book, removed on drop.

@@ -19,11 +19,12 @@ fn main() {
         let file = out.join(format!("{name}.rs")).display().to_string();
         fs::write(&file, program.module()).expect("the build folder is writable");
         writeln!(modules, "#[path = {file:?}] mod {name};").expect("writing to a string succeeds");
-        let (expected, factor, runs) = (&program.prints, program.factor, program.runs);
+        let (expected, factor, runs, pictures) =
+            (&program.prints, program.factor, program.runs, &program.pictures);
         writeln!(
             list,
             "Program {{ name: {name:?}, place: {:?}, runs: {runs}, expected: {expected:?}, factor: {factor:?}, \
-             main: || {name}::main().map_err(|e| e.to_string()) }},",
+             pictures: &{pictures:?}, main: || {name}::main().map_err(|e| e.to_string()) }},",
             program.place()
         )
         .expect("writing to a string succeeds");

@@ -6,7 +6,9 @@
 //! change its test:
 //!
 //! - `<!-- book: replace OLD => NEW -->` replaces the first `OLD` by another text, such as fewer updates;
-//! - `<!-- book: factor 3 -->` lets printed numbers that depend on the machine be off by this factor.
+//! - `<!-- book: factor 3 -->` lets printed numbers that depend on the machine be off by this factor;
+//! - `<!-- book: picture FIGURE => NAME -->`: after the line that saves `NAME.png`, the program also saves the dark variant
+//!   of the figure `FIGURE`, an expression. The page shows both files, from `docs/images`.
 
 use std::fs;
 use std::path::Path;
@@ -30,6 +32,8 @@ pub struct Program {
     pub prints: Option<String>,
     /// The factor by which a printed number may differ.
     pub factor: Option<f64>,
+    /// The names of the pictures that it draws for the page.
+    pub pictures: Vec<String>,
 }
 
 impl Program {
@@ -128,6 +132,7 @@ fn program(page: &str, fence: &Fence, above: &[&str], index: usize) -> Result<(P
         runs: fence.tag == "rust",
         prints: None,
         factor: None,
+        pictures: Vec::new(),
     };
     let comments: Vec<&&str> = above.iter().rev().take_while(|line| line.starts_with(DIRECTION)).collect();
     for comment in &comments {
@@ -152,9 +157,16 @@ fn direct(program: &mut Program, comment: &str) -> Result<(), String> {
         program.code = program.code.replacen(old, new, 1);
     } else if let Some(factor) = wanted.strip_prefix("factor ").and_then(|f| f.parse().ok()) {
         program.factor = Some(factor);
+    } else if let Some((figure, name)) = wanted.strip_prefix("picture ").and_then(|w| w.split_once(" => ")) {
+        let saved = format!("\"{name}.png\"");
+        let end = program.code.find(&saved).and_then(|at| Some(at + program.code[at..].find('\n')?));
+        let end = end.ok_or_else(|| format!("no line of the program saves {saved}"))?;
+        program.code.insert_str(end, &format!("\n{figure}.dark().save(\"{name}-dark.png\")?;"));
+        program.pictures.push(name.to_owned());
     } else {
         return Err(format!(
-            "unknown comment {comment}; known: `book: replace OLD => NEW`, `book: factor NUMBER`"
+            "unknown comment {comment}; known: `book: replace OLD => NEW`, `book: factor NUMBER`, \
+             `book: picture FIGURE => NAME`"
         ));
     }
     Ok(())

@@ -298,6 +298,14 @@ fn a_page_gives_programs_and_outputs_or_an_error() {
     assert_eq!((found[0].name(), found[0].place()), ("docs_a_b_1".to_owned(), "docs/a-b.md:3".to_owned()));
     assert_eq!((found[0].prints.as_deref(), found[0].factor), (Some("1\n"), Some(3.0)));
     assert_eq!(found[0].module(), "pub fn main() { f(2); }\n");
+    let page =
+        "<!-- book: picture g => a -->\n```rust\nfn main() {\n    g.save(\"a.png\");\n    h();\n}\n```\n";
+    let drawing = pages::programs("p.md", page).unwrap().remove(0);
+    assert_eq!(
+        drawing.module(),
+        "pub fn main() {\n    g.save(\"a.png\");\ng.dark().save(\"a-dark.png\")?;\n    h();\n}\n"
+    );
+    assert_eq!(drawing.pictures, ["a"]);
     assert!(
         !found[1].runs && found[1].module().contains("pub fn main() -> flowline::Result<()> {\nlet x = 1;\n")
     );

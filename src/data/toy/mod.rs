@@ -37,6 +37,7 @@ use std::f64::consts::{PI, TAU};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ToyDensity {
     /// Two interleaving half circles.
+    #[doc(alias("make_moons", "two_moons"))]
     Moons,
     /// Eight isotropic normals on a circle.
     EightGaussians,

@@ -46,10 +46,14 @@ impl Dialect {
             Some(delimiter) => delimiter,
             None => detected(text, decimal)?,
         };
+        let records = Split::of(text, delimiter, None).records;
+        if let Some(reason) = years_that_may_be_headings(&records) {
+            return Err(Ambiguous { line: records[0].line, reason, remedy: Remedy::Headings });
+        }
         let decimal = match decimal {
             Some(decimal) => decimal,
             None if delimiter == ',' => '.',
-            None => decimal_mark(&first_records(text, delimiter))?,
+            None => decimal_mark(&records)?,
         };
         Ok(Dialect { delimiter, decimal })
     }
@@ -141,10 +145,6 @@ impl<'a> Split<'a> {
     }
 }
 
-fn first_records(text: &str, delimiter: char) -> Vec<Record<'_>> {
-    Split::of(text, delimiter, None).records
-}
-
 /// The delimiter of a text; a comma if none divides it.
 fn detected(text: &str, decimal: Option<char>) -> Result<char, Ambiguous> {
     let possible = DELIMITERS.into_iter().filter(|&delimiter| Some(delimiter) != decimal);
@@ -215,14 +215,38 @@ fn decimal_mark(records: &[Record]) -> Result<char, Ambiguous> {
     Ok(',')
 }
 
+/// Whether a cell may be a heading: it is text, empty or sodium.
+fn is_name(text: &str) -> bool {
+    text.is_empty()
+        || text == "Na"
+        || [Value::of(text, '.'), Value::of(text, ',')].iter().all(|value| *value == Value::Text)
+}
+
+/// Why the first record is either a heading with years, such as `country,2019,2020`, or a row. It is so if its numbers are
+/// years from 1800 to 2199 at equal distances, two or more, and those of no other record are.
+fn years_that_may_be_headings(records: &[Record]) -> Option<String> {
+    let [first, others @ ..] = records else { return None };
+    if others.is_empty() || others.iter().any(|record| years(record).is_some()) {
+        return None;
+    }
+    let years: Vec<String> = years(first)?.iter().take(3).map(u32::to_string).collect();
+    Some(format!("{}, ... are headings, or numbers of a row", years.join(", ")))
+}
+
+/// The numbers of a record if they are two or more years at equal distances and the other cells are names.
+fn years(record: &Record) -> Option<Vec<u32>> {
+    let texts: Vec<&str> = record.cells.iter().map(|cell| cell.text.trim()).collect();
+    let year = |text: &str| text.parse().ok().filter(|year| text.len() == 4 && (1800..2200).contains(year));
+    let years: Option<Vec<u32>> = texts.into_iter().filter(|text| !is_name(text)).map(year).collect();
+    years.filter(|years| {
+        let step = |two: &[u32]| two[1].checked_sub(two[0]).filter(|step| *step > 0);
+        let first = years.get(..2).and_then(step);
+        first.is_some() && years.windows(2).all(|two| step(two) == first)
+    })
+}
+
 /// Whether a record is a heading: no cell is a number, none is a missing value but for empty cells and `Na`, and not all are empty.
 pub(super) fn is_heading(record: &Record) -> bool {
-    let is_name = |text: &str| {
-        text.is_empty()
-            // Sodium.
-            || text == "Na"
-            || [Value::of(text, '.'), Value::of(text, ',')].iter().all(|value| *value == Value::Text)
-    };
     record.cells.iter().all(|cell| is_name(cell.text.trim()))
         && record.cells.iter().any(|cell| !cell.text.trim().is_empty())
 }

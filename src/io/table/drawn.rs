@@ -263,8 +263,10 @@ impl Asked {
     /// Checks an error: it names the first missing cell, unless the table is ambiguous or has no numbers.
     fn refused(&self, table: &Drawn, error: &IoError, found: &mut Found) {
         let (case, text, (kept, _)) = (self.case, &table.text, table.kept(self.label));
-        let is_ambiguous =
-            matches!(error, IoError::Csv { remedy: Some(Remedy::Delimiters | Remedy::Decimals), .. });
+        let is_ambiguous = matches!(
+            error,
+            IoError::Csv { remedy: Some(Remedy::Delimiters | Remedy::Decimals | Remedy::Headings), .. }
+        );
         if is_ambiguous && !self.is_given {
             found.ambiguous += 1;
             return;

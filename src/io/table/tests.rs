@@ -1,6 +1,7 @@
 //! Named cases: headings, columns, delimiters, places of errors. `drawn.rs` draws tables of all kinds.
 
 use super::*;
+use crate::ode::tests::draw::Draw;
 
 fn parse(options: &CsvOptions, text: &str) -> Result<Table, String> {
     options.parse("p.csv", text.as_bytes()).map_err(|e| e.to_string())
@@ -249,4 +250,38 @@ fn tables_are_known_by_their_names() {
             .iter()
             .all(|&known| !known)
     );
+}
+
+/// Draws 200 tables of 0 to 2 columns of text and 2 to 7 columns of numbers, whose headings would be years.
+#[test]
+fn years_as_headings_are_refused_and_never_read_as_a_row() {
+    let mut draw = Draw(3);
+    for case in 0..200 {
+        let (texts, columns, rows) = (draw.below(3), 2 + draw.below(6), 1 + draw.below(5));
+        let (start, step) = (1800 + draw.below(300), 1 + draw.below(12));
+        let line = |draw: &mut Draw, number: &dyn Fn(&mut Draw, usize) -> String| {
+            let words = (0..texts).map(|i| format!("w{i}")).collect::<Vec<_>>();
+            let numbers = (0..columns).map(|i| number(draw, i)).collect::<Vec<_>>();
+            [words, numbers].concat().join(",")
+        };
+        let years = line(&mut draw, &|_, i| (start + step * i).to_string());
+        let named = line(&mut draw, &|_, i| format!("y{}", start + step * i));
+        let data: Vec<String> = (0..rows)
+            .map(|_| line(&mut draw, &|draw, _| format!("{:.2}", draw.uniform(-9.0, 9.0))))
+            .collect();
+        let read = |first: &str, rest: &[String]| {
+            let text = [&[first.to_owned()], rest].concat().join("\n");
+            CsvOptions::default().numeric_only().parse("t.csv", text.as_bytes()).map(|table| table.data.len())
+        };
+        let message = read(&years, &data).unwrap_err().to_string();
+        assert!(
+            message.starts_with(&format!("t.csv line 1: {start}, {}", start + step))
+                && message.contains("if they are headings, write a letter before each"),
+            "case {case}: {message}"
+        );
+        assert_eq!(read(&named, &data).unwrap(), rows * columns, "case {case}");
+        assert_eq!(read(&data[0], &data[1..]).unwrap(), rows * columns, "case {case}");
+        // Years in every row are numbers.
+        assert_eq!(read(&years, &[years.clone(), years.clone()]).unwrap(), 3 * columns, "case {case}");
+    }
 }

@@ -55,6 +55,7 @@ use std::sync::{Arc, Mutex};
 /// [`Outcome::MaxEvents`](super::Outcome::MaxEvents). The times and states of events, and `t1` and `y1` if an
 /// event ends the solve, have first and second derivatives, which include the derivative of the event time.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[doc(alias("cond_fn", "odeint_event"))]
 pub struct Event {
     pub(crate) rising: bool,
     pub(crate) falling: bool,
