@@ -3,7 +3,7 @@
 //! They are not public: any version may change or remove them.
 
 pub use crate::io::{
-    Remedy, heading, is_table_name, listed, plain, read_npy_header, shortened, write_csv_parts,
+    Remedy, heading, is_table_name, listed, meant, plain, read_npy_header, shortened, write_csv_parts,
     write_npy_parts, write_row,
 };
 pub use crate::simd::Level;

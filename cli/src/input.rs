@@ -3,7 +3,7 @@
 use super::error::{CliError, Result};
 use super::say::note;
 use super::table::grouped;
-use flowline::__internal::{Remedy, is_table_name, listed, shortened};
+use flowline::__internal::{Remedy, is_table_name, listed, meant, shortened};
 use flowline::io::{CsvOptions, IoError, Table};
 use flowline::train::TrainedFlow;
 use std::io::Read;
@@ -69,10 +69,14 @@ pub fn class(learned: &TrainedFlow, label: &str) -> Result<usize> {
     let place = names.iter().position(|name| name == label);
     match place {
         Some(class) => Ok(class),
-        None if !names.is_empty() => Err(CliError::Usage(format!(
-            "--label={label}: this run has no such class; its classes are {}",
-            listed(names, "classes")
-        ))),
+        None if !names.is_empty() => {
+            let near =
+                meant(label, names).map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"));
+            Err(CliError::Usage(format!(
+                "--label={label}: this run has no such class{near}; its classes are {}",
+                listed(names, "classes")
+            )))
+        }
         None if learned.header.frames.images.is_none() => Err(CliError::Usage(format!(
             "--label={label}: this run was trained without classes; leave --label out"
         ))),
@@ -159,6 +163,7 @@ pub fn remedy(remedy: Remedy) -> String {
         Remedy::Decimal(c) => format!("if {c:?} is the decimal mark, choose --decimal {c}"),
         Remedy::Decimals => "choose the decimal mark with --decimal".to_owned(),
         Remedy::Headings => remedy.to_string(),
+        Remedy::Columns => "correct the cell, or choose the other columns with --columns".to_owned(),
         Remedy::DropMissing => {
             "leave such rows out with --drop-missing, or choose other columns with --columns".to_owned()
         }

@@ -1,7 +1,8 @@
 //! Errors of files. Each message names the file, the problem and, if there is one, the remedy.
 
+use super::{listed, meant};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -234,7 +235,7 @@ pub enum IoError {
         found: usize,
     },
     /// A table has no column of this name.
-    #[error("{} has no column \"{name}\"; its columns are {columns}", path.display())]
+    #[error("{} has no column \"{name}\"{}; its columns are {columns}", path.display(), near.as_ref().map_or_else(String::new, |near| format!(" (did you mean \"{near}\"?)")))]
     NoColumn {
         /// The file.
         path: PathBuf,
@@ -242,6 +243,8 @@ pub enum IoError {
         name: String,
         /// The columns of the table.
         columns: String,
+        /// The column that was probably meant.
+        near: Option<String>,
     },
     /// A column of a table is chosen twice.
     #[error("{}: column \"{name}\" is chosen twice; name each column once", path.display())]
@@ -266,6 +269,18 @@ pub enum IoError {
     },
 }
 
+impl IoError {
+    /// A table with these columns has none of this name.
+    pub(super) fn no_column(path: &Path, name: &str, columns: &[String]) -> IoError {
+        IoError::NoColumn {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            columns: listed(columns, "columns"),
+            near: meant(name, columns).map(str::to_owned),
+        }
+    }
+}
+
 /// An option of [`CsvOptions`](super::CsvOptions) that may help to read a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
@@ -282,6 +297,8 @@ pub enum Remedy {
     Headings,
     /// Rows with missing cells.
     DropMissing,
+    /// A column with some text.
+    Columns,
 }
 
 /// The remedy for a program.
@@ -295,6 +312,7 @@ impl fmt::Display for Remedy {
             Remedy::Headings => f.write_str(
                 "if they are headings, write a letter before each, such as y2020, otherwise add a line of headings",
             ),
+            Remedy::Columns => f.write_str("correct the cell, or choose the other columns with `CsvOptions::columns`"),
             Remedy::DropMissing => f.write_str(
                 "leave such rows out with `CsvOptions::drop_missing`, or read NaN with `CsvOptions::keep_missing`",
             ),

@@ -26,9 +26,41 @@ pub fn shortened(name: &str) -> Cow<'_, str> {
     Cow::Owned(if is_long { text + "..." } else { text })
 }
 
+/// The name that was probably meant: without regard to letter case, spaces and punctuation, the only one that equals the text
+/// asked for, or else the only one that begins with it.
+pub fn meant<'a>(asked: &str, names: &'a [String]) -> Option<&'a str> {
+    let plain = |name: &str| -> String {
+        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let asked = plain(asked.trim_end_matches("..."));
+    let only = |fits: &dyn Fn(&str) -> bool| -> Option<&'a str> {
+        let mut found = names.iter().filter(|name| fits(&plain(name)));
+        found.next().filter(|_| found.next().is_none()).map(String::as_str)
+    };
+    let is_some = !asked.is_empty();
+    only(&|name| name == asked).or_else(|| only(&|name| name.starts_with(&asked))).filter(|_| is_some)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_meant_if_it_is_the_only_one() {
+        let names =
+            ["Origin", "Adelie Penguin (Pygoscelis adeliae)", "a b", "a_b", "ab c"].map(str::to_owned);
+        for (asked, name) in [
+            ("origin", Some("Origin")),
+            ("ORI", Some("Origin")),
+            ("Adelie Penguin (Pygosc...", Some("Adelie Penguin (Pygoscelis adeliae)")),
+            ("abc", Some("ab c")),
+            ("ab", None),
+            ("", None),
+            ("year", None),
+        ] {
+            assert_eq!(meant(asked, &names), name, "{asked}");
+        }
+    }
     use crate::ode::tests::draw::Draw;
 
     /// Lists of 0 to 2,000 names of 0 to 2,000 characters, some of which are control characters.

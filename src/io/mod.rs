@@ -59,7 +59,7 @@ pub use error::Remedy;
 #[cfg(feature = "train")]
 pub(crate) use hash::Fnv;
 #[doc(hidden)]
-pub use listed::{listed, shortened};
+pub use listed::{listed, meant, shortened};
 #[cfg(feature = "train")]
 pub(crate) use lock::Lock;
 #[cfg(feature = "train")]

@@ -136,6 +136,9 @@ fn restore(session: &mut Session, measured: Measured, flow: Flow) -> Result<()> 
     ));
     if start::is_fitted_again(session) {
         (session.trainer.on_note)(start::FITTED_AGAIN);
+        if session.header.frames.points.as_ref().is_some_and(|frame| frame.classes().is_some()) {
+            (session.trainer.on_note)(start::CLASSES_ALIKE);
+        }
         return Ok(());
     }
     if matches!(by, Criterion::Estimate { .. }) {

@@ -58,7 +58,7 @@ fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     place.fails(
         &format!("train people.csv --columns name --out no {SMALL}"),
         1,
-        &["people.csv line 2: column name: \"p0\" is not a number\n"],
+        &["people.csv line 2: column name: \"p0\" is not a number; correct the cell, or choose the other columns"],
     );
     place.fails(
         "log-prob all bare.csv",

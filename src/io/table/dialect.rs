@@ -37,9 +37,12 @@ impl Dialect {
     /// # Errors
     /// Two delimiters, or two decimal marks, fit the text.
     pub fn of(text: &str, delimiter: Option<char>, decimal: Option<char>) -> Result<Dialect, Ambiguous> {
-        if delimiter.is_some() && delimiter == decimal {
-            let reason =
-                format!("{} is given as delimiter and as decimal mark", name(delimiter.unwrap_or(',')));
+        if let Some(c) = delimiter.filter(|_| delimiter == decimal) {
+            let split = Split::of(text, c, decimal);
+            if c == ',' && split.is_even() && quoted_decimal_mark(&split.records) == c {
+                return Ok(Dialect { delimiter: c, decimal: c });
+            }
+            let reason = format!("{c:?} is given as delimiter and as decimal mark");
             return Err(Ambiguous { line: 1, reason, remedy: Remedy::Delimiters });
         }
         let delimiter = match delimiter {
@@ -52,7 +55,7 @@ impl Dialect {
         }
         let decimal = match decimal {
             Some(decimal) => decimal,
-            None if delimiter == ',' => '.',
+            None if delimiter == ',' => quoted_decimal_mark(&records),
             None => decimal_mark(&records)?,
         };
         Ok(Dialect { delimiter, decimal })
@@ -86,7 +89,7 @@ impl<'a> Split<'a> {
         let width = self.records.first().map_or(0, |first| first.cells.len());
         self.is_whole
             && (width > 1 && self.records.iter().all(|record| record.cells.len() == width)
-                || lacks_first_name(&self.records))
+                || lacks_first_name(&self.records, self.delimiter))
     }
 
     /// Number of records of the same length as the first, if they are more than half of all and longer than one cell.
@@ -112,15 +115,18 @@ impl<'a> Split<'a> {
 
     /// Whether a cell of text contains another delimiter that also divides the records, or two numbers beside blanks that do.
     fn is_unexplained(&self, others: &[Split]) -> bool {
+        // Without rows, the cells of the heading, whose words may be numbers.
+        let has_rows = !self.data().is_empty();
+        let records = if has_rows { self.data() } else { &self.records };
         let divides = |c: char| c != self.delimiter && others.iter().any(|split| split.delimiter == c);
-        let has_blanks = divides(' ');
+        let has_blanks = has_rows && divides(' ');
         let is_odd = |text: &str| {
             text.contains(|c| c != ' ' && divides(c))
                 || has_blanks
                     && text.contains([' ', '\t'])
                     && text.split_whitespace().filter(|part| self.is_number(part)).count() > 1
         };
-        let cells = self.data().iter().flat_map(|record| &record.cells);
+        let cells = records.iter().flat_map(|record| &record.cells);
         cells.filter(|cell| !cell.is_quoted).any(|cell| !self.is_number(&cell.text) && is_odd(&cell.text))
     }
 
@@ -161,7 +167,7 @@ fn detected(text: &str, decimal: Option<char>) -> Result<char, Ambiguous> {
     let even = if with_numbers.is_empty() { without } else { with_numbers };
     // A heading lacks its first name only if no delimiter gives it one.
     let (lacking, named): (Vec<Split>, Vec<Split>) =
-        even.into_iter().partition(|split| lacks_first_name(&split.records));
+        even.into_iter().partition(|split| lacks_first_name(&split.records, split.delimiter));
     let even = if named.is_empty() { lacking } else { named };
     let is_one_line = even.iter().all(|split| split.records.len() == 1);
     let explained: Vec<&Split> = even.iter().filter(|split| !split.is_unexplained(&even)).collect();
@@ -205,7 +211,13 @@ fn decimal_mark(records: &[Record]) -> Result<char, Ambiguous> {
     let Some((line, comma)) = data().find(|(_, cell)| has_decimal_comma(cell)) else { return Ok('.') };
     let is_point = |(_, cell): &(usize, &str)| cell.contains('.') && Value::of(cell, '.').is_number();
     if let Some((other, point)) = data().find(is_point) {
-        let reason = format!("{comma} has a decimal comma, but {point} in line {other} has a point");
+        let is_thousands = data().filter(is_point).all(|(_, cell)| may_be_thousands(&cell.replace('.', ",")));
+        let why = if is_thousands {
+            ", which may separate thousands; if so, remove the points of such numbers"
+        } else {
+            ""
+        };
+        let reason = format!("{comma} has a decimal comma, but {point} in line {other} has a point{why}");
         return Err(Ambiguous { line, reason, remedy: Remedy::Decimals });
     }
     if data().filter(|(_, cell)| has_decimal_comma(cell)).all(|(_, cell)| may_be_thousands(cell)) {
@@ -213,6 +225,18 @@ fn decimal_mark(records: &[Record]) -> Result<char, Ambiguous> {
         return Err(Ambiguous { line, reason, remedy: Remedy::Decimals });
     }
     Ok(',')
+}
+
+/// The decimal mark beside commas that delimit cells: a comma if all numbers with commas are in quotes, some of these
+/// commas cannot separate thousands, and no number has a point. Spreadsheets and pandas write `"18,0"`.
+fn quoted_decimal_mark(records: &[Record]) -> char {
+    let cells = || records.iter().flat_map(|record| &record.cells);
+    let has_point = |text: &str| text.contains('.') && Value::of(text, '.').is_number();
+    let commas = || cells().filter(|cell| has_decimal_comma(&cell.text));
+    let is_mark = commas().any(|cell| !may_be_thousands(&cell.text))
+        && commas().all(|cell| cell.is_quoted)
+        && !cells().any(|cell| has_point(cell.text.trim()));
+    if is_mark { ',' } else { '.' }
 }
 
 /// Whether a cell may be a heading: it is text, empty or sodium.
@@ -252,8 +276,9 @@ pub(super) fn is_heading(record: &Record) -> bool {
 }
 
 /// Whether the first record is a heading without a name for the first column, as R writes it: the other records have one
-/// cell more, which is a name in quotes, a text, or counts them.
-pub(super) fn lacks_first_name(records: &[Record]) -> bool {
+/// cell more, which is a name in quotes, a text, or counts them. In two cells beside a comma, numbers that count may be the
+/// digits before a decimal comma.
+pub(super) fn lacks_first_name(records: &[Record], delimiter: char) -> bool {
     let [first, rest @ ..] = records else { return false };
     let width = first.cells.len() + 1;
     let is_name = |record: &Record| {
@@ -268,7 +293,7 @@ pub(super) fn lacks_first_name(records: &[Record]) -> bool {
         && rest.iter().all(|record| record.cells.len() == width)
         // A delimiter at the end of each line makes an empty cell, not a column.
         && rest.iter().any(|record| !record.cells[width - 1].text.trim().is_empty())
-        && (rest.iter().all(is_name) || width > 2 && counts())
+        && (rest.iter().all(is_name) || (width > 2 || delimiter != ',') && counts())
 }
 
 /// How many cells of a column are there, and how many of them are numbers.

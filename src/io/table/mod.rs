@@ -23,7 +23,7 @@ mod reading;
 mod tests;
 mod value;
 
-use super::{IoError, listed};
+use super::IoError;
 pub use options::CsvOptions;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -61,11 +61,10 @@ impl Table {
     /// # Errors
     /// [`IoError::NoColumn`].
     fn place(&self, name: &str) -> Result<usize, IoError> {
-        self.columns.iter().position(|column| column == name).ok_or_else(|| IoError::NoColumn {
-            path: self.path.clone(),
-            name: name.to_owned(),
-            columns: listed(&self.columns, "columns"),
-        })
+        self.columns
+            .iter()
+            .position(|column| column == name)
+            .ok_or_else(|| IoError::no_column(&self.path, name, &self.columns))
     }
 
     /// The numbers of the first column with this name.

@@ -5,7 +5,7 @@ use super::counters::{counts, is_counter_name};
 use super::dialect::{Cells, Dialect, LOOKED_AT, is_heading, lacks_first_name};
 use super::value::{Value, has_decimal_comma, is_too_large};
 use crate::io::error::Remedy;
-use crate::io::{IoError, listed, shortened};
+use crate::io::{IoError, shortened};
 use std::path::Path;
 
 /// The columns of a table.
@@ -32,7 +32,7 @@ impl Layout {
             }
             first => vec![String::new(); first.map_or(0, |first| first.cells.len())],
         };
-        if lacks_first_name(&looked_at) {
+        if lacks_first_name(&looked_at, dialect.delimiter) {
             headings.insert(0, String::new());
         }
         let is_named = headings.iter().map(|name| !name.is_empty()).collect();
@@ -54,11 +54,7 @@ impl Layout {
     pub fn place(&self, path: &Path, asked: &str) -> Result<usize, IoError> {
         let number = || asked.parse::<usize>().ok()?.checked_sub(1).filter(|&place| place < self.names.len());
         let place = self.names.iter().position(|name| name == asked).or_else(number);
-        place.ok_or_else(|| IoError::NoColumn {
-            path: path.to_owned(),
-            name: asked.to_owned(),
-            columns: listed(&self.names, "columns"),
-        })
+        place.ok_or_else(|| IoError::no_column(path, asked, &self.names))
     }
 
     /// For each column, whether it has text rather than numbers in the first rows.
@@ -138,6 +134,7 @@ impl<'a> Reading<'a> {
                 Value::Text => {
                     let column = self.layout.column(place);
                     let (why, remedy) = why_text(cell.trim(), self.layout.dialect);
+                    let remedy = remedy.or((self.layout.names.len() > 1).then_some(Remedy::Columns));
                     return refused(format!("{column}: \"{}\" {why}", shortened(cell.trim())), remedy);
                 }
             });

@@ -181,8 +181,53 @@ fn decimal_commas_are_found_or_chosen_and_thousands_are_not_guessed() {
         "{found}"
     );
     let found = parse(&comma.delimiter(','), "a,b\n1,2\n").unwrap_err();
-    assert!(found.contains("commas is given as delimiter and as decimal mark"), "{found}");
+    assert!(found.contains("',' is given as delimiter and as decimal mark"), "{found}");
     assert!(error("a,b\n1,1e999\n").contains("column b: \"1e999\" is beyond the range of 64-bit numbers"));
+}
+
+/// Draws 300 tables beside commas: decimal commas in quotes are found unless a number has a point or all of these commas
+/// may separate thousands.
+#[test]
+fn decimal_commas_in_quotes_are_found_beside_commas() {
+    let (mut draw, mut found) = (Draw(4), [0; 4]);
+    for case in 0..300 {
+        let kind = draw.below(4);
+        let (columns, rows) = (2 + draw.below(4), 2 + draw.below(6));
+        let mut values = Vec::new();
+        let mut lines = vec![(0..columns).map(|i| format!("c{i}")).collect::<Vec<_>>().join(",")];
+        for _ in 0..rows {
+            let mut cell = |draw: &mut Draw, i: usize| {
+                let (whole, tenths) = (1 + draw.below(99), 1 + draw.below(9));
+                values.push(whole as f64 + if kind == 2 { 0.0 } else { tenths as f64 / 10.0 });
+                match kind {
+                    // 18,5
+                    0 => format!("\"{whole},{tenths}\""),
+                    // One column has points.
+                    1 if i == 0 => format!("{whole}.{tenths}"),
+                    1 => format!("\"{whole},{tenths}\""),
+                    2 => whole.to_string(),
+                    // Thousands.
+                    _ => format!("\"{whole},{tenths}00\""),
+                }
+            };
+            let cells: Vec<String> = (0..columns).map(|i| cell(&mut draw, i)).collect();
+            lines.push(cells.join(","));
+        }
+        let text = lines.join("\n");
+        let read = parse(&CsvOptions::default(), &text);
+        match kind {
+            0 | 2 => assert_eq!(read.unwrap().data, values, "case {case}\n{text}"),
+            _ => assert!(read.unwrap_err().contains("is not a number"), "case {case}\n{text}"),
+        }
+        if kind == 0 {
+            let given = CsvOptions::default().delimiter(',').decimal(',');
+            assert_eq!(parse(&given, &text).unwrap().data, values, "case {case}\n{text}");
+        }
+        found[kind] += 1;
+    }
+    assert!(found.iter().all(|&n| n > 40), "{found:?}");
+    let plain = parse(&CsvOptions::default().delimiter(',').decimal(','), "a,b\n1,2\n3,4").unwrap_err();
+    assert!(plain.contains("',' is given as delimiter and as decimal mark"), "{plain}");
 }
 
 #[test]
