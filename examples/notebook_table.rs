@@ -19,8 +19,8 @@ fn main() -> flowline::Result<()> {
     //| ## The table
     //|
     //| The table has measurements of 344 penguins of three species near Palmer Station, Antarctica (Gorman, Williams and
-    //| Fraser 2014; Horst, Hill and Gorman 2020; CC0). Two rows have empty cells; `drop_missing` leaves them out. The
-    //| column `species` gives the classes.
+    //| Fraser 2014; Horst, Hill and Gorman 2020; CC0). Two rows have no measurements; `drop_missing` leaves them out.
+    //| The column `species` gives the classes.
     use flowline::cnf::prelude::*;
     use flowline::plot;
 
@@ -79,8 +79,8 @@ fn main() -> flowline::Result<()> {
     //| ## An empty cell
     //|
     //| The next cell draws the mass of a Gentoo penguin of which the three lengths are known. `NAN` marks the unknown
-    //| cell. The samples are approximate: they are drawn from weighted proposals, and the effective sample size tells how
-    //| many independent samples they are worth.
+    //| cell. The samples are approximate: they are drawn from weighted proposals. The effective sample size says how many
+    //| independent samples the proposals are worth.
     let gentoo =
         penguins.class_names().iter().position(|name| name == "Gentoo").expect("a species of the table");
     let gentoo = flow.clone().class(gentoo);
@@ -94,13 +94,14 @@ fn main() -> flowline::Result<()> {
     println!("effective sample size {:.0}", found.effective_sample_size);
     //| ## Unusual rows
     //|
-    //| The p-value of a row is the share of samples that are less probable than the row. The first row is a usual Gentoo.
+    //| The p-value of a row is the share of samples with a lower density than the row. The first row is a usual Gentoo.
     //| The second one has the bill of another species.
     let unusual = [[47.0, 15.0, 217.0, 5_000.0], [38.0, 18.5, 225.0, 5_000.0]];
     for (row, score) in unusual.iter().zip(gentoo.anomaly_scores(unusual, 4_096, &Key::new(8))?) {
         println!("{row:?}: p = {:.4}", score.p_value);
     }
-    //| `flowline train penguins.csv --drop-missing --labels species` trains the same flow from the shell. [The density of
-    //| a table](../docs/how-to/density-of-a-table.md) lists the other options.
+    //| `flowline train penguins.csv --labels species --drop-missing --dequantize --updates 2000 --seed 1`, with the four
+    //| columns in `--columns`, trains such a flow from the shell. [The density of a
+    //| table](../docs/how-to/density-of-a-table.md) explains the options.
     Ok(())
 }

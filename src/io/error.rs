@@ -235,7 +235,7 @@ pub enum IoError {
         found: usize,
     },
     /// A table has no column of this name.
-    #[error("{} has no column \"{name}\"{}; its columns are {columns}", path.display(), near.as_ref().map_or_else(String::new, |near| format!(" (did you mean \"{near}\"?)")))]
+    #[error("{} has no column \"{name}\"{}; its columns are {columns}", path.display(), near.as_ref().map_or_else(String::new, |near| format!(" (did you mean {near:?}?)")))]
     NoColumn {
         /// The file.
         path: PathBuf,
@@ -310,7 +310,7 @@ impl fmt::Display for Remedy {
             Remedy::Decimal(c) => write!(f, "if {c:?} is the decimal mark, set `CsvOptions::decimal({c:?})`"),
             Remedy::Decimals => f.write_str("set `CsvOptions::decimal`"),
             Remedy::Headings => f.write_str(
-                "if they are headings, write a letter before each, such as y2020, otherwise add a line of headings",
+                "if they are headings, write a letter before each, such as y2020; otherwise add a line of headings",
             ),
             Remedy::Columns => f.write_str("correct the cell, or choose the other columns with `CsvOptions::columns`"),
             Remedy::DropMissing => f.write_str(

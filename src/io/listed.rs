@@ -44,6 +44,7 @@ pub fn meant<'a>(asked: &str, names: &'a [String]) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ode::tests::draw::Draw;
 
     #[test]
     fn a_name_is_meant_if_it_is_the_only_one() {
@@ -61,7 +62,6 @@ mod tests {
             assert_eq!(meant(asked, &names), name, "{asked}");
         }
     }
-    use crate::ode::tests::draw::Draw;
 
     /// Lists of 0 to 2,000 names of 0 to 2,000 characters, some of which are control characters.
     #[test]

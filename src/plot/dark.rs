@@ -1,6 +1,6 @@
 //! The dark variant of a figure.
 //!
-//! Lines, text and paper get colors of the opposite lightness and the same hue, in the color space `OKLab` (B. Ottosson,
+//! Lines, text and paper get colors of the opposite lightness and the same hue, except light strong colors, which stay light, in the color space `OKLab` (B. Ottosson,
 //! 2020): a lightness L becomes `PAPER_L + (INK_L - PAPER_L) d^(3/4)`, where d is the distance from white paper, the larger
 //! one of 1 - L and 3.5 times the chroma. The power lightens colors of middle lightness, and the chroma lightens light
 //! colors such as yellow; both would otherwise be too close to the dark paper. Densities, images, and what is drawn on them or in

@@ -1,4 +1,4 @@
-//! Heat maps of densities: one density, or the image's density and the learned density side by side.
+//! Heat maps of densities: one density, or several side by side.
 use super::{
     ColorScale, Figure, Heatmap, PlotError,
     axis::Axis,

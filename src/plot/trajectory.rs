@@ -135,7 +135,11 @@ pub fn phase_portrait(
 
 fn against_time(trace: &Trace, names: &[String], axis: &str) -> Result<Figure, PlotError> {
     let values = trace.points().chain(&trace.dots).flat_map(|(_, y)| y.iter().copied());
-    let y = Named::new(padded(values, 0.05), 6, axis).upwards();
+    let range = padded(values, 0.05);
+    let named = Named::new(range, 6, axis);
+    // A power of ten after several names would seem to belong to the last one.
+    let is_unclear = names.len() > 1 && named.name != axis;
+    let y = if is_unclear { Named::new(range, 6, "y") } else { named }.upwards();
     let x = Named::new(padded(trace.points().map(|p| p.0), 0.0), 8, "t");
     let right = Right::Tags(tags::room(names.iter().cloned()));
     let mut chart = Chart::new(x, y, &Layout { size: Size::Canvas, title: "", legend: &[], right })?;

@@ -34,7 +34,7 @@ const START_STREAM: u64 = 0x3a27_0f7e_57da_7a02;
 pub(super) const FITTED_AGAIN: &str = "no update improved the mixture from which the flow started: the flow is this mixture, fitted again to training and validation rows";
 
 /// The second note of such a run with classes.
-pub(super) const CLASSES_ALIKE: &str = "warning: all classes have the same density, because the mixture does not know the classes; give the run more updates, a smaller lr or more rows";
+pub(super) const CLASSES_ALIKE: &str = "warning: all classes have the same density, because the mixture does not know the classes; give the run more updates, a smaller `lr` or more rows";
 
 impl TrainConfig {
     /// This configuration with its start settled: a table starts from a mixture by default, if its model can. `is_given`

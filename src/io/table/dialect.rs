@@ -37,11 +37,10 @@ impl Dialect {
     /// # Errors
     /// Two delimiters, or two decimal marks, fit the text.
     pub fn of(text: &str, delimiter: Option<char>, decimal: Option<char>) -> Result<Dialect, Ambiguous> {
-        if let Some(c) = delimiter.filter(|_| delimiter == decimal) {
-            let split = Split::of(text, c, decimal);
-            if c == ',' && split.is_even() && quoted_decimal_mark(&split.records) == c {
-                return Ok(Dialect { delimiter: c, decimal: c });
-            }
+        let is_same = delimiter.is_some() && delimiter == decimal;
+        if let Some(c) =
+            delimiter.filter(|&c| is_same && !(c == ',' && Split::of(text, c, decimal).has_quoted_decimals()))
+        {
             let reason = format!("{c:?} is given as delimiter and as decimal mark");
             return Err(Ambiguous { line: 1, reason, remedy: Remedy::Delimiters });
         }
@@ -55,7 +54,7 @@ impl Dialect {
         }
         let decimal = match decimal {
             Some(decimal) => decimal,
-            None if delimiter == ',' => quoted_decimal_mark(&records),
+            None if delimiter == ',' => quoted_decimal_mark(&records)?,
             None => decimal_mark(&records)?,
         };
         Ok(Dialect { delimiter, decimal })
@@ -99,6 +98,12 @@ impl<'a> Split<'a> {
         (width > 1 && 2 * same > self.records.len()).then_some(same)
     }
 
+    /// Whether commas delimit cells and stand in numbers in quotes, too.
+    fn has_quoted_decimals(&self) -> bool {
+        let mut cells = self.records.iter().flat_map(|record| &record.cells);
+        self.delimiter == ',' && cells.any(|cell| has_decimal_comma(cell.text.trim()))
+    }
+
     fn data(&self) -> &[Record<'a>] {
         let has_heading = self.records.first().is_some_and(is_heading);
         &self.records[usize::from(has_heading)..]
@@ -115,18 +120,15 @@ impl<'a> Split<'a> {
 
     /// Whether a cell of text contains another delimiter that also divides the records, or two numbers beside blanks that do.
     fn is_unexplained(&self, others: &[Split]) -> bool {
-        // Without rows, the cells of the heading, whose words may be numbers.
-        let has_rows = !self.data().is_empty();
-        let records = if has_rows { self.data() } else { &self.records };
         let divides = |c: char| c != self.delimiter && others.iter().any(|split| split.delimiter == c);
-        let has_blanks = has_rows && divides(' ');
+        let has_blanks = divides(' ');
         let is_odd = |text: &str| {
             text.contains(|c| c != ' ' && divides(c))
                 || has_blanks
                     && text.contains([' ', '\t'])
                     && text.split_whitespace().filter(|part| self.is_number(part)).count() > 1
         };
-        let cells = records.iter().flat_map(|record| &record.cells);
+        let cells = self.data().iter().flat_map(|record| &record.cells);
         cells.filter(|cell| !cell.is_quoted).any(|cell| !self.is_number(&cell.text) && is_odd(&cell.text))
     }
 
@@ -153,8 +155,9 @@ impl<'a> Split<'a> {
 
 /// The delimiter of a text; a comma if none divides it.
 fn detected(text: &str, decimal: Option<char>) -> Result<char, Ambiguous> {
-    let possible = DELIMITERS.into_iter().filter(|&delimiter| Some(delimiter) != decimal);
-    let splits: Vec<Split> = possible.map(|delimiter| Split::of(text, delimiter, decimal)).collect();
+    let splits = DELIMITERS.into_iter().map(|delimiter| Split::of(text, delimiter, decimal));
+    let is_possible = |split: &Split| Some(split.delimiter) != decimal || split.has_quoted_decimals();
+    let splits: Vec<Split> = splits.filter(is_possible).collect();
     let (even, uneven): (Vec<Split>, Vec<Split>) = splits.into_iter().partition(Split::is_even);
     let none = if decimal == Some(',') { ';' } else { ',' };
     if even.is_empty() {
@@ -170,8 +173,12 @@ fn detected(text: &str, decimal: Option<char>) -> Result<char, Ambiguous> {
         even.into_iter().partition(|split| lacks_first_name(&split.records, split.delimiter));
     let even = if named.is_empty() { lacking } else { named };
     let is_one_line = even.iter().all(|split| split.records.len() == 1);
+    // A single line that is a heading under one delimiter and a row under another is ambiguous.
+    let is_heading = |split: &&Split| split.data().is_empty();
+    let is_either =
+        is_one_line && even.iter().any(|s| is_heading(&s)) && !even.iter().all(|s| is_heading(&s));
     let explained: Vec<&Split> = even.iter().filter(|split| !split.is_unexplained(&even)).collect();
-    let left = if explained.is_empty() { even.iter().collect() } else { explained };
+    let left = if explained.is_empty() || is_either { even.iter().collect() } else { explained };
     let most = left.iter().map(|split| split.shares()).fold([0.0; 2], |a, b| if b > a { b } else { a });
     let left = match is_one_line {
         true => left,
@@ -227,16 +234,20 @@ fn decimal_mark(records: &[Record]) -> Result<char, Ambiguous> {
     Ok(',')
 }
 
-/// The decimal mark beside commas that delimit cells: a comma if all numbers with commas are in quotes, some of these
-/// commas cannot separate thousands, and no number has a point. Spreadsheets and pandas write `"18,0"`.
-fn quoted_decimal_mark(records: &[Record]) -> char {
-    let cells = || records.iter().flat_map(|record| &record.cells);
-    let has_point = |text: &str| text.contains('.') && Value::of(text, '.').is_number();
-    let commas = || cells().filter(|cell| has_decimal_comma(&cell.text));
-    let is_mark = commas().any(|cell| !may_be_thousands(&cell.text))
-        && commas().all(|cell| cell.is_quoted)
-        && !cells().any(|cell| has_point(cell.text.trim()));
-    if is_mark { ',' } else { '.' }
+/// The decimal mark beside commas that delimit cells: a point, unless numbers in quotes have commas that do not separate
+/// thousands and no number has a point. Spreadsheets and pandas write `"18,0"`, but the cell may also be a list.
+fn quoted_decimal_mark(records: &[Record]) -> Result<char, Ambiguous> {
+    let cells =
+        || records.iter().flat_map(|record| record.cells.iter().map(|cell| (record.line, cell.text.trim())));
+    let has_point = |cell: &str| cell.contains('.') && Value::of(cell, '.').is_number();
+    let mut commas = cells().filter(|(_, cell)| has_decimal_comma(cell) && !may_be_thousands(cell));
+    match commas.next().filter(|_| !cells().any(|(_, cell)| has_point(cell))) {
+        None => Ok('.'),
+        Some((line, cell)) => {
+            let reason = format!("the comma of \"{cell}\" is a decimal mark or belongs to text");
+            Err(Ambiguous { line, reason, remedy: Remedy::Decimals })
+        }
+    }
 }
 
 /// Whether a cell may be a heading: it is text, empty or sodium.
@@ -247,26 +258,23 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Why the first record is either a heading with years, such as `country,2019,2020`, or a row. It is so if its numbers are
-/// years from 1800 to 2199 at equal distances, two or more, and those of no other record are.
+/// years from 1800 to 2199, two or more in order, and those of fewer than half of the other records are.
 fn years_that_may_be_headings(records: &[Record]) -> Option<String> {
     let [first, others @ ..] = records else { return None };
-    if others.is_empty() || others.iter().any(|record| years(record).is_some()) {
-        return None;
-    }
-    let years: Vec<String> = years(first)?.iter().take(3).map(u32::to_string).collect();
-    Some(format!("{}, ... are headings, or numbers of a row", years.join(", ")))
+    let alike = others.iter().filter(|record| years(record).is_some()).count();
+    let years = years(first).filter(|_| 2 * alike < others.len())?;
+    let shown: Vec<String> = years.iter().take(3).map(i32::to_string).collect();
+    let more = if years.len() > shown.len() { ", ..." } else { "" };
+    Some(format!("{}{more} are headings, or numbers of a row", shown.join(", ")))
 }
 
-/// The numbers of a record if they are two or more years at equal distances and the other cells are names.
-fn years(record: &Record) -> Option<Vec<u32>> {
+/// The numbers of a record if they are two or more years that rise or fall, and the other cells are names.
+fn years(record: &Record) -> Option<Vec<i32>> {
     let texts: Vec<&str> = record.cells.iter().map(|cell| cell.text.trim()).collect();
     let year = |text: &str| text.parse().ok().filter(|year| text.len() == 4 && (1800..2200).contains(year));
-    let years: Option<Vec<u32>> = texts.into_iter().filter(|text| !is_name(text)).map(year).collect();
-    years.filter(|years| {
-        let step = |two: &[u32]| two[1].checked_sub(two[0]).filter(|step| *step > 0);
-        let first = years.get(..2).and_then(step);
-        first.is_some() && years.windows(2).all(|two| step(two) == first)
-    })
+    let years: Vec<i32> = texts.into_iter().filter(|text| !is_name(text)).map(year).collect::<Option<_>>()?;
+    let in_order = |sign: i32| years.windows(2).all(|two| (two[1] - two[0]).signum() == sign);
+    (years.len() > 1 && (in_order(1) || in_order(-1))).then_some(years)
 }
 
 /// Whether a record is a heading: no cell is a number, none is a missing value but for empty cells and `Na`, and not all are empty.
@@ -276,14 +284,16 @@ pub(super) fn is_heading(record: &Record) -> bool {
 }
 
 /// Whether the first record is a heading without a name for the first column, as R writes it: the other records have one
-/// cell more, which is a name in quotes, a text, or counts them. In two cells beside a comma, numbers that count may be the
-/// digits before a decimal comma.
+/// cell more, which is a name in quotes, a text, or counts them. In two cells beside a comma or blanks, numbers that count
+/// may be the digits before a decimal comma or thousands.
 pub(super) fn lacks_first_name(records: &[Record], delimiter: char) -> bool {
     let [first, rest @ ..] = records else { return false };
     let width = first.cells.len() + 1;
     let is_name = |record: &Record| {
         let cell = &record.cells[0];
-        cell.is_quoted || Value::of(&cell.text, '.') == Value::Text
+        // `1,` is a number with a delimiter beside it.
+        cell.is_quoted
+            || Value::of(&cell.text, '.') == Value::Text && !cell.text.trim_end().ends_with([',', ';'])
     };
     let number = |record: &Record| record.cells[0].text.parse::<i64>().ok();
     let counts =
@@ -293,7 +303,7 @@ pub(super) fn lacks_first_name(records: &[Record], delimiter: char) -> bool {
         && rest.iter().all(|record| record.cells.len() == width)
         // A delimiter at the end of each line makes an empty cell, not a column.
         && rest.iter().any(|record| !record.cells[width - 1].text.trim().is_empty())
-        && (rest.iter().all(is_name) || (width > 2 || delimiter != ',') && counts())
+        && (rest.iter().all(is_name) || (width > 2 || !matches!(delimiter, ',' | ' ')) && counts())
 }
 
 /// How many cells of a column are there, and how many of them are numbers.

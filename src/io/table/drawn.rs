@@ -125,8 +125,8 @@ fn drawn(draw: &mut Draw) -> Drawn {
     let mut kinds: Vec<Kind> = (0..width).map(|_| draw.one(&all)).collect();
     kinds[draw.below(width)] = Kind::Numbers;
     let has_heading = draw.below(4) > 0;
-    // Two cells beside a comma may be a number with a decimal comma.
-    let is_known = width > 2 || width == 2 && delimiter != ',';
+    // Two cells beside a comma or blanks may be one number.
+    let is_known = width > 2 || width == 2 && !matches!(delimiter, ',' | ' ');
     let is_first_unnamed =
         has_heading && is_known && kinds[0] == Kind::Counter && num_rows > 1 && draw.coin();
     let (rate, first) = (draw.one(&[0, 0, 5, 50]), draw.below(3));

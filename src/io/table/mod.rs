@@ -110,7 +110,9 @@ impl Table {
 /// - The delimiter is a tab, a semicolon, a comma, or any number of blanks: the one that divides the first 1,000 lines
 ///   into the same number of cells, more than one. If a comma and another delimiter do, commas in numbers are decimal
 ///   marks.
-/// - Decimal commas are found if commas are not the delimiter.
+/// - Decimal commas are found if commas are not the delimiter. Otherwise, numbers such as `"18,0"` in quotes are an error until
+///   [`CsvOptions::decimal`] says what they are.
+/// - Years in the first line alone are an error, because they may be headings.
 /// - A missing cell is an error: an empty one, `NA`, `NaN`, `null`, `?` and the like.
 ///
 /// [`CsvOptions`] chooses columns, the delimiter, the decimal mark, and what happens to missing cells.

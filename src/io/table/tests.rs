@@ -185,10 +185,10 @@ fn decimal_commas_are_found_or_chosen_and_thousands_are_not_guessed() {
     assert!(error("a,b\n1,1e999\n").contains("column b: \"1e999\" is beyond the range of 64-bit numbers"));
 }
 
-/// Draws 300 tables beside commas: decimal commas in quotes are found unless a number has a point or all of these commas
-/// may separate thousands.
+/// Draws 300 tables beside commas: decimal commas in quotes are refused until the decimal mark is given, unless a number has a
+/// point or all of these commas may separate thousands.
 #[test]
-fn decimal_commas_in_quotes_are_found_beside_commas() {
+fn decimal_commas_in_quotes_are_asked_for_beside_commas() {
     let (mut draw, mut found) = (Draw(4), [0; 4]);
     for case in 0..300 {
         let kind = draw.below(4);
@@ -200,14 +200,10 @@ fn decimal_commas_in_quotes_are_found_beside_commas() {
                 let (whole, tenths) = (1 + draw.below(99), 1 + draw.below(9));
                 values.push(whole as f64 + if kind == 2 { 0.0 } else { tenths as f64 / 10.0 });
                 match kind {
-                    // 18,5
-                    0 => format!("\"{whole},{tenths}\""),
-                    // One column has points.
                     1 if i == 0 => format!("{whole}.{tenths}"),
-                    1 => format!("\"{whole},{tenths}\""),
                     2 => whole.to_string(),
-                    // Thousands.
-                    _ => format!("\"{whole},{tenths}00\""),
+                    3 => format!("\"{whole},{tenths}00\""),
+                    _ => format!("\"{whole},{tenths}\""),
                 }
             };
             let cells: Vec<String> = (0..columns).map(|i| cell(&mut draw, i)).collect();
@@ -216,12 +212,19 @@ fn decimal_commas_in_quotes_are_found_beside_commas() {
         let text = lines.join("\n");
         let read = parse(&CsvOptions::default(), &text);
         match kind {
-            0 | 2 => assert_eq!(read.unwrap().data, values, "case {case}\n{text}"),
+            0 => assert!(
+                read.unwrap_err().contains("is a decimal mark or belongs to text; set"),
+                "case {case}\n{text}"
+            ),
+            2 => assert_eq!(read.unwrap().data, values, "case {case}\n{text}"),
             _ => assert!(read.unwrap_err().contains("is not a number"), "case {case}\n{text}"),
         }
-        if kind == 0 {
-            let given = CsvOptions::default().delimiter(',').decimal(',');
-            assert_eq!(parse(&given, &text).unwrap().data, values, "case {case}\n{text}");
+        if kind == 0 || kind == 3 {
+            for given in
+                [CsvOptions::default().decimal(','), CsvOptions::default().delimiter(',').decimal(',')]
+            {
+                assert_eq!(parse(&given, &text).unwrap().data, values, "case {case}\n{text}");
+            }
         }
         found[kind] += 1;
     }
@@ -297,20 +300,26 @@ fn tables_are_known_by_their_names() {
     );
 }
 
-/// Draws 200 tables of 0 to 2 columns of text and 2 to 7 columns of numbers, whose headings would be years.
+/// Draws 200 tables of 0 to 2 columns of text and 2 to 7 columns of numbers, whose headings would be years that rise or fall by
+/// uneven steps.
 #[test]
 fn years_as_headings_are_refused_and_never_read_as_a_row() {
     let mut draw = Draw(3);
     for case in 0..200 {
         let (texts, columns, rows) = (draw.below(3), 2 + draw.below(6), 1 + draw.below(5));
-        let (start, step) = (1800 + draw.below(300), 1 + draw.below(12));
+        let mut numbers: Vec<usize> = vec![1850 + draw.below(250)];
+        let falls = draw.coin();
+        for _ in 1..columns {
+            let (last, step) = (numbers[numbers.len() - 1], 1 + draw.below(8));
+            numbers.push(if falls { last - step } else { last + step });
+        }
         let line = |draw: &mut Draw, number: &dyn Fn(&mut Draw, usize) -> String| {
             let words = (0..texts).map(|i| format!("w{i}")).collect::<Vec<_>>();
             let numbers = (0..columns).map(|i| number(draw, i)).collect::<Vec<_>>();
             [words, numbers].concat().join(",")
         };
-        let years = line(&mut draw, &|_, i| (start + step * i).to_string());
-        let named = line(&mut draw, &|_, i| format!("y{}", start + step * i));
+        let years = line(&mut draw, &|_, i| numbers[i].to_string());
+        let named = line(&mut draw, &|_, i| format!("y{}", numbers[i]));
         let data: Vec<String> = (0..rows)
             .map(|_| line(&mut draw, &|draw, _| format!("{:.2}", draw.uniform(-9.0, 9.0))))
             .collect();
@@ -320,7 +329,7 @@ fn years_as_headings_are_refused_and_never_read_as_a_row() {
         };
         let message = read(&years, &data).unwrap_err().to_string();
         assert!(
-            message.starts_with(&format!("t.csv line 1: {start}, {}", start + step))
+            message.starts_with(&format!("t.csv line 1: {}, {}", numbers[0], numbers[1]))
                 && message.contains("if they are headings, write a letter before each"),
             "case {case}: {message}"
         );

@@ -206,3 +206,23 @@ fn a_run_with_noise_on_rounded_columns_starts_from_a_mixture() {
         "{report}"
     );
 }
+
+#[test]
+fn classes_that_no_update_tells_apart_are_reported() {
+    for has_classes in [false, true] {
+        let mut notes = Vec::new();
+        let labels = (0..120).map(|i| if i % 2 == 0 { "a" } else { "b" });
+        let points = if has_classes { table(120).with_labels(labels).unwrap() } else { table(120) };
+        Trainer::new(points)
+            .options(&options(0.3))
+            .on_note(|text| notes.push(text.to_owned()))
+            .run()
+            .unwrap();
+        assert!(notes.iter().any(|note| note == crate::train::start::FITTED_AGAIN), "{notes:?}");
+        assert_eq!(
+            notes.iter().any(|note| note == crate::train::start::CLASSES_ALIKE),
+            has_classes,
+            "{notes:?}"
+        );
+    }
+}
