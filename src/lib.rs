@@ -61,7 +61,8 @@
 //! | `autodiff` | tensors, gradients, layers, optimizers, flows |
 //! | `plot` | figures as PNG and SVG files, flows as GIF, with a built-in font |
 //! | `train` | training of flows on images, points and sets of images; with `plot`, figures of a run |
-//! | `full` | `train`, `nalgebra`, `ndarray` |
+//! | `ensemble-f32` | ensembles in f32 |
+//! | `full` | `train`, `nalgebra`, `ndarray`, `ensemble-f32` |
 //! | `mpi` | training and ensembles over MPI; needs an MPI library and libclang |
 //! | `evcxr` | figures under the cells of Rust notebooks |
 //!

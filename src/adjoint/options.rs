@@ -30,6 +30,7 @@ pub enum Adjoint {
     /// Stores at most `checkpoints` states and recomputes the others: O(checkpoints) memory for any number of
     /// steps, with as few recomputed steps as possible if the number of steps is known in advance.
     #[doc(alias = "RecursiveCheckpointAdjoint")]
+    #[doc(alias = "InterpolatingAdjoint")]
     RecursiveCheckpoint {
         /// The number of stored states.
         checkpoints: Checkpoints,

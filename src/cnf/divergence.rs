@@ -15,6 +15,7 @@ pub enum ProbeDistribution {
 
 /// How the divergence `div f = tr(df/dy)` is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(alias = "trace_estimator")]
 pub enum Divergence {
     /// The sum of the Jacobian's diagonal, from `dim` Jacobian-vector products.
     Exact,

@@ -33,6 +33,7 @@ pub(super) const METADATA_KEY: &str = "flowline";
 /// ```
 #[doc(alias = "tree_serialise_leaves")]
 #[doc(alias = "state_dict")]
+#[doc(alias = "save_state_dict")]
 pub fn save(path: impl AsRef<Path>, tree: &impl Tree) -> Result<(), IoError> {
     let bytes = to_bytes(&tree.named_leaves(), None);
     write_atomic(path, |file| file.write_all(&bytes))

@@ -73,6 +73,7 @@ pub enum Method {
     /// there is no iteration that can fail. The matrix is factored once per attempt. The Jacobian J is
     /// computed once per accepted step; in ensembles, once per attempt.
     #[doc(alias = "stiff")]
+    #[doc(alias = "KenCarp4")]
     Rodas5P,
     /// Shampine and Reichelt's Rosenbrock method of order 2 for stiff problems at loose tolerances; `ode23s` of MATLAB.
     #[doc(alias = "ode23s")]

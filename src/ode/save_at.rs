@@ -81,12 +81,12 @@ impl SaveAt {
     /// Saves the start and the end of every accepted step.
     #[doc(alias = "save_everystep")]
     pub fn steps() -> Self {
-        Self::every(1)
+        Self::every_nth_step(1)
     }
     /// Saves the start, the end of every n-th accepted step, and the end of the last step. If n is 0, nothing
     /// is saved.
-    pub fn every(n: usize) -> Self {
-        Self::NOTHING.and_every(n)
+    pub fn every_nth_step(n: usize) -> Self {
+        Self::NOTHING.and_every_nth_step(n)
     }
     /// Saves dense output: [`Solution::dense`](super::Solution::dense) returns it.
     pub fn dense() -> Self {
@@ -111,11 +111,11 @@ impl SaveAt {
     }
     /// Also saves the start and the end of every accepted step.
     pub fn and_steps(self) -> Self {
-        self.and_every(1)
+        self.and_every_nth_step(1)
     }
     /// Also saves the start, the end of every n-th accepted step, and the end of the last step. If n is 0, it
     /// adds nothing. If steps were selected before, one n must be a multiple of the other.
-    pub fn and_every(self, n: usize) -> Self {
+    pub fn and_every_nth_step(self, n: usize) -> Self {
         let (few, many) = (self.every.min(n), self.every.max(n));
         let (every, other) = match few {
             0 => (many, self.other),
@@ -136,7 +136,7 @@ impl SaveAt {
         let before = self.ts.len();
         let mut both = self.and_ts(&other.ts);
         both.starts.extend(other.starts.iter().map(|start| before + start));
-        let both = both.and_every(other.every).and_every(other.other);
+        let both = both.and_every_nth_step(other.every).and_every_nth_step(other.other);
         SaveAt { t0: both.t0 || other.t0, t1: both.t1 || other.t1, dense: both.dense || other.dense, ..both }
     }
 

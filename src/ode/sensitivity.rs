@@ -135,6 +135,7 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, O, const N: usize> Ode<'static,
     /// assert!((s.dy1_dy0[0][0] - y1 / 3.0).abs() < 1e-8);
     /// # Ok::<(), flowline::Error>(())
     /// ```
+    #[doc(alias = "ForwardDiffSensitivity")]
     pub fn forward_sensitivity(self) -> SensitivityBuilder<G, N> {
         let given = self.given;
         let mut ode = self.save_fn(|_t, y| *y);

@@ -31,6 +31,7 @@ pub(super) enum Repr {
 
 impl Tensor {
     /// A tensor from an array, without a copy.
+    #[doc(hidden)]
     pub fn from_array(a: Array) -> Tensor {
         Tensor(Repr::Concrete(Arc::new(a)))
     }
@@ -131,6 +132,7 @@ impl Tensor {
     ///
     /// # Panics
     /// For a traced tensor, which has no numbers yet.
+    #[doc(hidden)]
     #[track_caller]
     pub fn array(&self) -> &Array {
         match &self.0 {

@@ -63,7 +63,7 @@ fn events_states_and_all_saved_values_equal_those_of_plain_states() {
             let end = 10.0 * sign;
             let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().step_times;
             let times: Vec<f64> = (1..40).map(|i| 0.25 * sign * f64::from(i)).collect();
-            let mut save_at = SaveAt::every(every).and_dense();
+            let mut save_at = SaveAt::every_nth_step(every).and_dense();
             save_at.t0 = true;
             save_at.ts = times.clone();
             let ode = Ode::new(field).method(method).controller(StepTo { ts: grid.clone() });
@@ -139,7 +139,7 @@ fn a_solve_with_adaptive_steps_continues_after_an_event_as_plain_states_do() {
     let plain = Ode::new(field).controller(ConstantStepSize { dt0: 0.11 });
     let plain = plain.on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
     let plain = plain.save_at(SaveAt::steps()).solve(0.0, 7.0, [1.0, 0.5]).unwrap();
-    let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).save_at(SaveAt::every(3));
+    let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).save_at(SaveAt::every_nth_step(3));
     let ode = ode.controller(ConstantStepSize { dt0: 0.11 });
     let ode =
         ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));

@@ -54,7 +54,7 @@ fn solve(
     let ode = match what {
         What::End => ode,
         What::Times => ode.save_at([0.05, 0.13, 0.5, 0.52, 1.2]),
-        What::Steps => ode.save_at(SaveAt::every(5)),
+        What::Steps => ode.save_at(SaveAt::every_nth_step(5)),
         What::Dense => ode.save_at(SaveAt::dense()),
         What::Event => ode.event(Event::falling().terminal(), front),
         What::Noted => ode.event(Event::falling(), front).max_events(4),

@@ -34,9 +34,10 @@ fn saved_steps_equal_those_of_plain_states_in_both_directions_and_nan_after() {
     for method in [Method::Tsit5, Method::Dopri5, Method::Bosh3, Method::Vern7] {
         for (sign, every) in [(1.0, 1), (-1.0, 1), (1.0, 3), (-1.0, 4)] {
             let plain = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method);
-            let plain = plain.save_at(SaveAt::every(every)).solve(0.0, 4.0 * sign, [1.0, 0.5]).unwrap();
+            let plain =
+                plain.save_at(SaveAt::every_nth_step(every)).solve(0.0, 4.0 * sign, [1.0, 0.5]).unwrap();
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
-            let ode = ode.max_steps(400).save_at(SaveAt::every(every));
+            let ode = ode.max_steps(400).save_at(SaveAt::every_nth_step(every));
             let got = ode.solve(0.0, 4.0 * sign, f64s(&[1.0, 0.5])).unwrap();
             let (rows, n) = (1 + 400_usize.div_ceil(every), plain.ts.len());
             assert_eq!((got.ys.shape().to_vec(), got.num_saved.item() as usize), (vec![rows, 2], n));
@@ -58,9 +59,9 @@ fn saved_steps_of_a_grid_equal_those_of_plain_states() {
     for method in [Method::Tsit5, Method::Rk4, Method::Bosh3, Method::Vern7] {
         for every in [1, 3, 7] {
             let plain = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method).controller(grid.clone());
-            let plain = plain.save_at(SaveAt::every(every)).solve(0.0, 1.8, [1.0, 0.5]).unwrap();
+            let plain = plain.save_at(SaveAt::every_nth_step(every)).solve(0.0, 1.8, [1.0, 0.5]).unwrap();
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
-            let ode = ode.controller(grid.clone()).save_at(SaveAt::every(every));
+            let ode = ode.controller(grid.clone()).save_at(SaveAt::every_nth_step(every));
             let got = ode.solve(0.0, 1.8, f64s(&[1.0, 0.5])).unwrap();
             assert_eq!((got.ts.to_vec(), got.num_saved.item() as usize), (plain.ts.clone(), plain.ts.len()));
             close(&got.ys.to_vec(), &plain.ys.concat(), 1e-12);
@@ -70,7 +71,7 @@ fn saved_steps_of_a_grid_equal_those_of_plain_states() {
 
 #[test]
 fn as_many_rows_are_kept_as_there_are_steps_where_their_number_is_known() {
-    let decay = || Ode::new(|_t, y: &Tensor| -y).save_at(SaveAt::every(3));
+    let decay = || Ode::new(|_t, y: &Tensor| -y).save_at(SaveAt::every_nth_step(3));
     let rows = |ode: Ode<'_, Tensor, _>| ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap().ts.to_vec();
     close(&rows(decay().controller(ConstantStepSize { dt0: 0.1 })), &[0.0, 0.3, 0.6, 0.9, 1.0], 1e-12);
     let grid = StepTo { ts: vec![0.0, 0.1, 0.3, 0.4, 0.8, 0.9, 1.0] };
@@ -97,7 +98,7 @@ fn a_solve_without_steps_or_with_too_few_saves_what_there_is() {
 fn a_mix_is_saved_in_the_order_of_the_solve() {
     let ode = Ode::new(|_t, y: &Tensor| -y)
         .max_steps(50)
-        .save_at(SaveAt::ts(&[0.25, 0.5]).and_every(2).and_dense());
+        .save_at(SaveAt::ts(&[0.25, 0.5]).and_every_nth_step(2).and_dense());
     let got = ode.solve(0.0, 1.0, ones([3, 2].into())).unwrap();
     let n = got.num_saved.item() as usize;
     let steps = ((got.stats.num_accepted.item() - 1.0) / 2.0).floor() as usize + 1;
@@ -108,7 +109,7 @@ fn a_mix_is_saved_in_the_order_of_the_solve() {
     let ys: Vec<f64> = (0..n).map(|i| got.ys.to_vec()[6 * i]).collect();
     close(&ys, &ts[..n].iter().map(|t| (-t).exp()).collect::<Vec<_>>(), 1e-5);
     // Saved steps tap their ends only, not their stages.
-    let ode = Ode::new(|_t, y: &Tensor| -y).max_steps(50).save_at(SaveAt::every(2));
+    let ode = Ode::new(|_t, y: &Tensor| -y).max_steps(50).save_at(SaveAt::every_nth_step(2));
     let alone = ode.solve(0.0, 1.0, ones([3, 2].into())).unwrap();
     let of_steps: Vec<f64> = ts[..n].iter().copied().filter(|t| ![0.25, 0.5].contains(t)).collect();
     close(&alone.ts.to_vec()[..=steps], &of_steps, 1e-12);
@@ -178,7 +179,7 @@ fn weighed(y: &Tensor) -> Tensor {
 fn loss(p: &Problem, method: Method, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).method(method);
     let ode = ode.controller(StepTo { ts: grid.to_vec() }).adjoint(adjoint);
-    let all = ode.save_at(SaveAt::ts(&[0.3, 1.0]).and_every(2).and_dense());
+    let all = ode.save_at(SaveAt::ts(&[0.3, 1.0]).and_every_nth_step(2).and_dense());
     let got = all.solve(&p.t0, &p.t1, &p.y0).unwrap();
     let (y, dy) = got.dense().unwrap().eval_with_derivative(&p.ts);
     weighed(&got.ys) + weighed(&got.ts) + weighed(&y) + weighed(&dy) * 0.7

@@ -16,7 +16,7 @@ fn save_at(bits: u32, sign: f64) -> SaveAt {
     for (bit, add) in [
         (1, SaveAt::and_t0 as fn(SaveAt) -> SaveAt),
         (2, SaveAt::and_t1),
-        (3, |save_at| save_at.and_every(2)),
+        (3, |save_at| save_at.and_every_nth_step(2)),
         (4, SaveAt::and_dense),
     ] {
         save_at = if has(bit) { add(save_at) } else { save_at };

@@ -67,6 +67,7 @@ impl Default for PidController {
 
 impl PidController {
     /// Proportional-integral control, such as `PidController::pi(0.4, 0.3)`.
+    #[doc(alias = "PIController")]
     pub fn pi(pcoeff: f64, icoeff: f64) -> PidController {
         PidController { pcoeff, icoeff, ..PidController::default() }
     }

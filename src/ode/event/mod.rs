@@ -79,6 +79,7 @@ impl Event {
         Event { rising: true, falling: true, terminal: 0, interp_points: 4, tolerance: 0.0 }
     }
     /// The first occurrence ends the solve.
+    #[doc(alias("terminating_event", "DiscreteTerminatingEvent"))]
     pub fn terminal(self) -> Self {
         self.terminal_after(1)
     }

@@ -47,8 +47,8 @@ fn any_mix_is_saved_in_the_order_of_the_solve_without_repeats() {
     assert_eq!(save(SaveAt::t1()), [1.0]);
     assert_eq!(save(SaveAt::t0().and_t1()), [0.0, 1.0]);
     assert_eq!(save(SaveAt::steps()), [0.0, 0.25, 0.5, 0.75, 1.0]);
-    assert_eq!(save(SaveAt::every(2)), [0.0, 0.5, 1.0]);
-    assert_eq!(save(SaveAt::every(3)), [0.0, 0.75, 1.0]);
+    assert_eq!(save(SaveAt::every_nth_step(2)), [0.0, 0.5, 1.0]);
+    assert_eq!(save(SaveAt::every_nth_step(3)), [0.0, 0.75, 1.0]);
     assert_eq!(save(SaveAt::ts(&[0.1, 0.25, 0.3]).and_steps()), [0.0, 0.1, 0.25, 0.3, 0.5, 0.75, 1.0]);
     assert_eq!(save(SaveAt::ts(&[0.3, 0.3, 1.0, 1.0])), [0.3, 1.0]);
     assert_eq!(save(SaveAt::dense()), [0.0; 0]);
@@ -87,8 +87,8 @@ fn an_empty_interval_saves_y0_for_every_selection() {
 
 #[test]
 fn a_selection_of_steps_adds_to_the_start_and_the_end() {
-    assert_eq!(SaveAt::ts(&[0.5]).and_t0().and_every(0), SaveAt::ts(&[0.5]).and_t0());
-    assert_eq!(SaveAt::every(2), SaveAt::every(2).and_t0().and_t1());
+    assert_eq!(SaveAt::ts(&[0.5]).and_t0().and_every_nth_step(0), SaveAt::ts(&[0.5]).and_t0());
+    assert_eq!(SaveAt::every_nth_step(2), SaveAt::every_nth_step(2).and_t0().and_t1());
 }
 
 #[test]

@@ -90,16 +90,16 @@ fn selections_of_steps_add_up_or_are_refused() {
         Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.05).save_at(save_at).solve(0.0, 1.0, 1.0)
     };
     for (a, b) in (0..7).flat_map(|a| (0..7).map(move |b| (a, b))) {
-        let both = solve(SaveAt::every(a).and_every(b));
+        let both = solve(SaveAt::every_nth_step(a).and_every_nth_step(b));
         if a > 0 && b > 0 && a % b > 0 && b % a > 0 {
             let message =
                 format!("save_at selects every {}th and every {}th accepted step", a.min(b), a.max(b));
             assert!(both.unwrap_err().to_string().starts_with(&message));
-            assert!(solve(SaveAt::every(a).and_every(b).and_steps()).is_ok());
+            assert!(solve(SaveAt::every_nth_step(a).and_every_nth_step(b).and_steps()).is_ok());
             continue;
         }
         let n = if a == 0 || b == 0 { a.max(b) } else { a.min(b) };
-        assert_eq!(both.unwrap().ts, solve(SaveAt::every(n)).unwrap().ts, "{a}, {b}");
+        assert_eq!(both.unwrap().ts, solve(SaveAt::every_nth_step(n)).unwrap().ts, "{a}, {b}");
     }
 }
 
