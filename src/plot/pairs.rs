@@ -8,7 +8,7 @@ use super::{
     color::{INK, SERIES},
     corner::{pairs, range, spread},
     map::{Cells, Histogram},
-    sheet::{Anchor, LABEL, Rect, Sheet, TITLE},
+    sheet::{Anchor, LABEL, Rect, Sheet},
     text,
 };
 
@@ -82,7 +82,8 @@ pub fn pair_plot(title: &str, names: &[String], samples: &[f64], data: &[f64]) -
             sheet.axis_below(rect, &if is_below { x } else { x.bare() }, name, GAP / 2)?;
         }
     }
-    sheet.text(title, [LEFT as i32, 46], TITLE, Anchor::Left, INK);
+    // The legend lies between the title and the panels.
+    sheet.title(title, Rect { x: LEFT, y: TOP - 68, width: across, height: side });
     legend(&mut sheet, !data.is_empty(), d > 1);
     Ok(sheet.figure)
 }

@@ -16,6 +16,8 @@ use plotters::prelude::*;
 /// Sizes of text, in pixels: 20, 16 and 14 units of length.
 pub(super) const TITLE: u32 = 40;
 pub(super) const LABEL: u32 = 32;
+/// The space that the name of an axis has at least, also beside a shorter axis.
+const SHORTEST: u32 = 200;
 pub(super) const TICK: u32 = 28;
 /// Length of a tick mark.
 pub(super) const MARK: i32 = 9;
@@ -99,9 +101,10 @@ impl Sheet {
         }
     }
 
-    /// A title above a rectangle, aligned with its left edge.
+    /// A title above a rectangle, aligned with its left edge. It ends before the edge of the figure.
     pub(super) fn title(&mut self, text: &str, over: Rect) {
-        self.text(text, [over.x as i32, over.y as i32 - 36], TITLE, Anchor::Left, INK);
+        let (text, size) = text::fitted(text, TITLE, self.figure.width.saturating_sub(over.x + 16));
+        self.text(&text, [over.x as i32, over.y as i32 - 36], size, Anchor::Left, INK);
     }
 
     /// An antialiased path through screen points, `width` wide. The coverage of a pixel is computed once for the
@@ -202,7 +205,9 @@ impl Sheet {
                 self.text(number, [x, y + MARK + 6], TICK, Anchor::Top, INK);
             }
         }
-        self.text(name, [rect.center_x(), y + MARK + TICK as i32 + 20], LABEL, Anchor::Top, INK);
+        let (name, size) =
+            text::fitted(name, LABEL, (rect.width + 2 * overhang).saturating_sub(10).max(SHORTEST));
+        self.text(&name, [rect.center_x(), y + MARK + TICK as i32 + 20], size, Anchor::Top, INK);
         Ok(())
     }
 
@@ -215,7 +220,8 @@ impl Sheet {
             self.text(number, [x - MARK - 8, y.round() as i32], TICK, Anchor::Right, INK);
         }
         let at = x - MARK - 24 - axis.widest(TICK);
-        self.text(name, [at, (rect.y + rect.height / 2) as i32], LABEL, Anchor::Upwards, INK);
+        let (name, size) = text::fitted(name, LABEL, (rect.height + 16).max(SHORTEST));
+        self.text(&name, [at, (rect.y + rect.height / 2) as i32], size, Anchor::Upwards, INK);
         Ok(())
     }
 

@@ -57,6 +57,24 @@ pub(super) fn width(text: &str, size: u32) -> i32 {
     runs(text, f64::from(size)).1.ceil() as i32
 }
 
+/// A text that fits into a length, and its font size: at most `size`, and two thirds of it at least. If it is still too long, it
+/// ends with dots.
+pub(super) fn fitted(text: &str, size: u32, length: u32) -> (String, u32) {
+    let fits = |text: &str, size: u32| width(text, size) <= length as i32;
+    let least = size * 2 / 3;
+    if let Some(size) = (least..=size).rev().find(|&size| fits(text, size)) {
+        return (text.to_owned(), size);
+    }
+    let mut kept = text.to_owned();
+    while kept.pop().is_some() {
+        let shown = format!("{}...", kept.trim_end());
+        if fits(&shown, least) {
+            return (shown, least);
+        }
+    }
+    (String::new(), least)
+}
+
 /// Glyphs of a run with their positions, and the length of the line.
 fn glyphs(text: &str, size: f64) -> (Vec<(GlyphId, f64)>, f64) {
     let font = font();
@@ -143,5 +161,27 @@ mod tests {
         assert!(left >= 100 && right < 160 && bottom == 199 && (169..173).contains(&top), "{top} {bottom}");
         let [left, top, right, bottom] = box_of(true);
         assert!((169 - 100..173 - 100).contains(&left) && right == 99 && bottom <= 200 && top > 140);
+    }
+
+    /// Draws 300 texts of 0 to 100 characters and lengths of 60 to 600 pixels.
+    #[test]
+    fn a_fitted_text_is_not_longer_and_begins_as_the_text() {
+        let (mut draw, mut found) = (crate::ode::tests::draw::Draw(7), [0; 3]);
+        for _ in 0..300 {
+            let letters = [0, 5, 20, 100][draw.below(4)];
+            let text: String = (0..letters).map(|_| ['a', 'W', ' ', 'é', '('][draw.below(5)]).collect();
+            let length = 60 + draw.below(540) as u32;
+            let (shown, size) = fitted(&text, 32, length);
+            assert!(width(&shown, size) <= length as i32 && (21..=32).contains(&size), "{text:?} {length}");
+            match shown.strip_suffix("...") {
+                _ if shown == text => found[usize::from(size < 32)] += 1,
+                Some(start) => {
+                    assert!(text.starts_with(start) && size == 21, "{text:?} {shown:?}");
+                    found[2] += 1;
+                }
+                None => panic!("{text:?} {shown:?}"),
+            }
+        }
+        assert!(found.iter().all(|&n| n > 20), "{found:?}");
     }
 }
