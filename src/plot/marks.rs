@@ -17,9 +17,9 @@ pub(super) enum Mark {
 /// What the colors of a mark belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Colors {
-    /// To the paper, like those of text and lines. A dark variant of the figure has other colors.
+    /// Text and lines on the paper. A dark variant of the figure changes these colors.
     Paper,
-    /// To a density or an image. Every variant of the figure has these colors.
+    /// A density or an image. A dark variant of the figure keeps these colors.
     Map,
 }
 

@@ -257,12 +257,12 @@ fn is_name(text: &str) -> bool {
         || [Value::of(text, '.'), Value::of(text, ',')].iter().all(|value| *value == Value::Text)
 }
 
-/// Why the first record is either a heading with years, such as `country,2019,2020`, or a row. It is so if its numbers are
-/// years from 1800 to 2199, two or more in order, and those of fewer than half of the other records are.
+/// Says why the first record may be a heading with years, such as `country,2019,2020`, or a row. It is ambiguous if it has two
+/// or more years from 1800 to 2199 in rising or falling order, and at most half of the other records do.
 fn years_that_may_be_headings(records: &[Record]) -> Option<String> {
     let [first, others @ ..] = records else { return None };
     let alike = others.iter().filter(|record| years(record).is_some()).count();
-    let years = years(first).filter(|_| 2 * alike < others.len())?;
+    let years = years(first).filter(|_| !others.is_empty() && 2 * alike <= others.len())?;
     let shown: Vec<String> = years.iter().take(3).map(i32::to_string).collect();
     let more = if years.len() > shown.len() { ", ..." } else { "" };
     Some(format!("{}{more} are headings, or numbers of a row", shown.join(", ")))

@@ -304,7 +304,7 @@ fn tables_are_known_by_their_names() {
 /// uneven steps.
 #[test]
 fn years_as_headings_are_refused_and_never_read_as_a_row() {
-    let mut draw = Draw(3);
+    let (mut draw, mut found) = (Draw(3), [0; 2]);
     for case in 0..200 {
         let (texts, columns, rows) = (draw.below(3), 2 + draw.below(6), 1 + draw.below(5));
         let mut numbers: Vec<usize> = vec![1850 + draw.below(250)];
@@ -335,7 +335,15 @@ fn years_as_headings_are_refused_and_never_read_as_a_row() {
         );
         assert_eq!(read(&named, &data).unwrap(), rows * columns, "case {case}");
         assert_eq!(read(&data[0], &data[1..]).unwrap(), rows * columns, "case {case}");
-        // Years in every row are numbers.
+        // Years in more than half of the rows are numbers.
+        let alike = draw.below(rows + 1);
+        let mixed = [vec![years.clone(); alike], data[alike..].to_vec()].concat();
+        match read(&years, &mixed) {
+            Ok(numbers) => assert!(2 * alike > rows && numbers == (rows + 1) * columns, "case {case}"),
+            Err(_) => assert!(2 * alike <= rows, "case {case}"),
+        }
+        found[usize::from(2 * alike > rows)] += 1;
         assert_eq!(read(&years, &[years.clone(), years.clone()]).unwrap(), 3 * columns, "case {case}");
     }
+    assert!(found.iter().all(|&n| n > 40), "{found:?}");
 }

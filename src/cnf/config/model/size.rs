@@ -13,8 +13,8 @@ fn matrices(sizes: &[usize]) -> usize {
 }
 
 impl ModelConfig {
-    /// A lower bound on the number of weights, at least a quarter of it for all but tiny flows: the elements of the matrices, without biases and other
-    /// vectors.
+    /// A lower bound on the number of weights, at least a quarter of it for all but tiny flows: the elements of the matrices,
+    /// without biases and other vectors.
     ///
     /// A file whose header promises more than the file holds is refused before its flow is built. Otherwise a file of a few
     /// kilobytes could allocate all memory.

@@ -1,6 +1,7 @@
 //! Headers that are refused, and flows that are rebuilt from their headers.
 
 use super::*;
+use crate::ode::tests::draw::Draw;
 use crate::tensor::Tree;
 
 fn config(field: FieldConfig, hidden: Vec<usize>, dim: usize) -> ModelConfig {
@@ -57,11 +58,8 @@ fn a_header_names_the_number_of_normals_only_where_there_are_some() {
 
 /// An architecture of one of the four kinds.
 pub(super) fn drawn(seed: u64) -> ModelConfig {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut within = |least: usize, most: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        least + (state >> 33) as usize % (most - least + 1)
-    };
+    let mut draw = Draw(seed);
+    let mut within = |least: usize, most: usize| least + draw.below(most - least + 1);
     let (dim, classes) = (within(1, 9), [0, 0, 3][within(0, 2)]);
     let (field, dim) = match seed % 4 {
         0 => {
