@@ -88,7 +88,7 @@ fn drive<Y: TensorState + OdeState<Options = Options>, F: VectorField<Y>, O>(
 /// Events on leaves, from events on trees like `y0`.
 fn watches<'a, Y: TensorState>(of: &'a [ode::Watch<'_, Y>], y0: &'a Y, norm: PartNorm) -> Vec<Watch<'a>> {
     let tree = |y: &Leaves| y0.with_leaves(y.leaves());
-    let watches = of.iter().map(|ode::Watch { event, when, then }| Watch {
+    let watches = of.iter().map(|ode::Watch { event, when, then, .. }| Watch {
         event: *event,
         when: Box::new(move |t, y| when(t.clone(), &tree(y))),
         then: then.as_ref().map(|then| -> Box<dyn Fn(&Tensor, &Leaves) -> Leaves> {

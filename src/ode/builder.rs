@@ -8,6 +8,7 @@
 use super::check::Given;
 use super::event::Watch;
 use super::field::Inlined;
+use super::given_times::TimeList;
 use super::inline::InlineMethod;
 use super::{
     Closure, ConfigError, Controller, Event, EventValue, InPlace, IntoSaveAt, Method, Norm, PlainState, Rate,
@@ -120,8 +121,10 @@ pub struct Ode<'f, Y: OdeState, F, O = Y> {
     pub(crate) given: Given,
     pub(crate) watches: Vec<Watch<'f, Y>>,
     pub(crate) on_step: Option<OnStep<'f, Y>>,
+    /// The lists of times at which steps end and the state may be reset.
+    pub(crate) times: Vec<TimeList<'f, Y>>,
     pub(crate) options: Y::Options,
-    state: PhantomData<fn(&Y)>,
+    pub(super) state: PhantomData<fn(&Y)>,
 }
 
 impl<Y: OdeState, F: Clone, O> Clone for Ode<'_, Y, F, O> {
@@ -136,6 +139,7 @@ impl<Y: OdeState, F: Clone, O> Clone for Ode<'_, Y, F, O> {
             given: self.given,
             watches: self.watches.clone(),
             on_step: self.on_step.clone(),
+            times: self.times.clone(),
             options: self.options.clone(),
             state: PhantomData,
         }
@@ -187,6 +191,7 @@ impl<Y: OdeState, F> Ode<'_, Y, F> {
             given: Given::default(),
             watches: Vec::new(),
             on_step: None,
+            times: Vec::new(),
             options: Y::Options::default(),
             state: PhantomData,
         }
@@ -201,7 +206,8 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         event: Event,
         when: impl Fn(Y::Clock, &Y) -> G + Send + Sync + 'f,
     ) -> Self {
-        self.watches.push(Watch { event, when: Arc::new(move |t, y| when(t, y).value()), then: None });
+        let when = Arc::new(move |t: Y::Clock, y: &Y| when(t, y).value());
+        self.watches.push(Watch { event, when, then: None, of_field: None });
         self
     }
 
@@ -216,7 +222,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         then: impl FnMut(Y::Clock, &mut Y) + Send + 'f,
     ) -> Self {
         let when = Arc::new(move |t: Y::Clock, y: &Y| when(t, y).value());
-        self.watches.push(Watch { event, when, then: Some(Arc::new(Mutex::new(then))) });
+        self.watches.push(Watch { event, when, then: Some(Arc::new(Mutex::new(then))), of_field: None });
         self
     }
 }
@@ -224,6 +230,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
 impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     /// Copies the settings to an `Ode` of another vector field and type of state. `save_at`, callbacks and
     /// other functions of the state are not copied.
+    #[cfg(feature = "ensemble-f32")]
     pub(crate) fn with_field<Z: OdeState, G>(&self, field: G) -> Ode<'static, Z, G> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
     }
@@ -283,11 +290,25 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
             given,
             watches,
             on_step,
+            times,
             options,
             state,
         } = self.method(M::METHOD);
         let field = Inlined::new(field);
-        Ode { field, settings, norm, functions, save_at, save_fn, given, watches, on_step, options, state }
+        Ode {
+            field,
+            settings,
+            norm,
+            functions,
+            save_at,
+            save_fn,
+            given,
+            watches,
+            on_step,
+            times,
+            options,
+            state,
+        }
     }
     /// A custom Butcher tableau instead of a method.
     pub fn tableau(mut self, tableau: Tableau) -> Self {
@@ -385,63 +406,13 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     }
 }
 
-impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
-    /// The error norm: `norm` receives the scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))` as a
-    /// state. A step is accepted if the norm is less than 1. The default is the RMS. The norm also determines
-    /// the first step size, if `dt0` is not given. It must be finite and at least 0; a step for which it is
-    /// not is rejected, and if shorter steps do not help, the solve ends with
-    /// [`Outcome::NonFiniteNorm`](super::Outcome::NonFiniteNorm).
-    pub fn norm(mut self, norm: impl Fn(&Y) -> f64 + Send + Sync + 'f) -> Self {
-        // A negative norm would accept every step. A NaN rejects the step, and its outcome names the norm.
-        self.norm = Some(Arc::new(move |errors: &Y| {
-            let norm = norm(errors);
-            if norm < 0.0 { f64::NAN } else { norm }
-        }));
-        self
-    }
-    /// Saves `f(t, y)` instead of y, at the times that [`save_at`](Ode::save_at) selects. Dense output is always of
-    /// y, so `save_fn` is an error if no time is selected. A second call replaces the first.
-    ///
-    /// `f` may change its captured variables. It must not solve with this same `Ode`, which would deadlock.
-    pub fn save_fn<P>(self, f: impl FnMut(f64, &Y) -> P + Send + 'f) -> Ode<'f, Y, F, P> {
-        Ode {
-            save_fn: Arc::new(Mutex::new(f)),
-            given: Given { save_fn: true, ..self.given },
-            field: self.field,
-            settings: self.settings,
-            norm: self.norm,
-            functions: self.functions,
-            save_at: self.save_at,
-            watches: self.watches,
-            on_step: self.on_step,
-            options: self.options,
-            state: PhantomData,
-        }
-    }
-    /// Calls `watch(t, y)` after each accepted step, unless an event ends the solve. `ControlFlow::Break(())`
-    /// ends the solve with [`Outcome::StoppedByOnStep`](super::Outcome::StoppedByOnStep), which is not an error.
-    ///
-    /// `watch` may change its captured variables. It must not solve with this `Ode`, which would deadlock.
-    /// If several callbacks are given, all of them are called after each step, in this order.
-    pub fn on_step(mut self, mut watch: impl FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f) -> Self {
-        self.on_step = Some(match self.on_step.take() {
-            None => Arc::new(Mutex::new(watch)),
-            Some(earlier) => Arc::new(Mutex::new(move |t: f64, y: &Y| {
-                let (first, second) = (locked(&earlier)(t, y), watch(t, y));
-                if first.is_break() { first } else { second }
-            })),
-        });
-        self
-    }
-}
-
 impl<Y: OdeState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// Solves from t0 to t1; the sign of `t1 - t0` is the direction. If t0 == t1, it returns y0.
     ///
     /// # Errors
     /// [`SolveError::Config`] for what [`Ode::check`] rejects, and for a y0 that violates a constraint of the
-    /// mass matrix; [`SolveError::Field`] and [`SolveError::Event`] for a vector field or a state reset that
-    /// failed; [`SolveError::Incomplete`] if the solve ended before t1 and neither a terminal event nor
+    /// mass matrix; [`SolveError::Field`], [`SolveError::Event`] and [`SolveError::AtTime`] for a vector field or a
+    /// state reset that failed; [`SolveError::Incomplete`] if the solve ended before t1 and neither a terminal event nor
     /// `on_step` ended it, unless [`Ode::allow_incomplete`] is set. The last three contain the partial
     /// solution. On traced tensors the outcome is not known yet: the call returns `Ok`, and the call that
     /// runs the traced program returns the error.

@@ -15,6 +15,10 @@ pub(crate) struct Given {
     pub(crate) save_fn: bool,
 }
 
+/// The settings that act along a solve: closures, then the same with functions of a `vector_field!`.
+const WATCHING: [&str; 6] =
+    ["event", "on_event", "on_times", "field_event", "on_field_event", "on_field_times"];
+
 /// The driver of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Driver {
@@ -25,6 +29,7 @@ pub(crate) enum Driver {
 
 /// The settings that were given, without the types of the state and of the vector field.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each says whether one setting was given")]
 pub(crate) struct Requested<'a> {
     settings: &'a Settings,
     given: Given,
@@ -38,6 +43,8 @@ pub(crate) struct Requested<'a> {
     /// Whether there is an event of each kind: one that is only recorded, a terminal one without a state
     /// reset, one with a state reset.
     events: [bool; 3],
+    /// Whether each of [`WATCHING`] was given.
+    watching: [bool; 6],
     /// The first event with a setting out of range.
     bad_event: Option<&'a Event>,
     save_at: &'a SaveAt,
@@ -85,6 +92,14 @@ impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
                 any(|w| w.event.terminal > 0 && w.then.is_none()),
                 any(|w| w.then.is_some()),
             ],
+            watching: [
+                any(|w| w.of_field.is_none() && w.then.is_none()),
+                any(|w| w.of_field.is_none() && w.then.is_some()),
+                self.times.iter().any(|list| list.of_field.is_none()),
+                any(|w| w.of_field.is_some() && w.then.is_none()),
+                any(|w| w.of_field.is_some() && w.then.is_some()),
+                self.times.iter().any(|list| list.of_field.is_some() && list.then.is_some()),
+            ],
             bad_event: self.watches.iter().map(|w| &w.event).find(|event| check_event(event).is_err()),
             save_at: &self.save_at,
         }
@@ -105,34 +120,36 @@ impl Requested<'_> {
             return Err(ConfigError::UnusedSetting { setting: "max_events", place: "without an event" });
         }
         self.bad_event.map_or(Ok(()), check_event)?;
-        let place = match driver {
-            Driver::Solve if self.given.save_fn && !self.save_at.has_times() => {
-                let place = "if `save_at` selects no times (dense output is of y)";
-                return Err(ConfigError::UnusedSetting { setting: "save_fn", place });
-            }
-            Driver::Solve => return Ok(()),
-            Driver::Steps => "in `stepper`, where the caller sees every step",
-            Driver::Sensitivity => {
-                "in `forward_sensitivity`, which differentiates a plain solve from t0 to t1"
-            }
+        let Requested { given, watching, .. } = *self;
+        let [jacobian, time_derivative, _] = self.functions;
+        let unread = |unread: &[(&'static str, bool)], place: &'static str| {
+            let first = unread.iter().find(|(_, is_given)| *is_given);
+            first.map_or(Ok(()), |&(setting, _)| Err(ConfigError::UnusedSetting { setting, place }))
         };
-        let [jacobian, time_derivative, radius] =
-            if driver == Driver::Sensitivity { self.functions } else { [false; 3] };
-        let Requested { given: Given { save_at, save_fn }, on_step, events: [notes, stops, acts], .. } =
-            *self;
-        let unread = [
-            ("save_at", save_at),
-            ("save_fn", save_fn),
-            ("event", notes || stops),
-            ("on_event", acts),
-            ("on_step", on_step),
-            ("jacobian", jacobian),
-            ("time_derivative", time_derivative),
-            ("spectral_radius", radius),
-        ];
-        match unread.iter().find(|(_, is_given)| *is_given) {
-            Some(&(setting, _)) => Err(ConfigError::UnusedSetting { setting, place }),
-            None => Ok(()),
+        match driver {
+            Driver::Solve => {
+                let place = "if `save_at` selects no times (dense output is of y)";
+                unread(&[("save_fn", given.save_fn && !self.save_at.has_times())], place)
+            }
+            Driver::Steps => {
+                let place = "in `stepper`, where the caller sees every step";
+                unread(&[("save_at", given.save_at), ("save_fn", given.save_fn)], place)?;
+                unread(&std::array::from_fn::<_, 6, _>(|i| (WATCHING[i], watching[i])), place)?;
+                unread(&[("on_step", self.on_step)], place)
+            }
+            Driver::Sensitivity => {
+                let first = watching[..WATCHING.len() / 2].iter().position(|is_given| *is_given);
+                let closure = first.map(|i| (WATCHING[i], WATCHING[WATCHING.len() / 2 + i]));
+                let closure = if given.save_fn { Some(("save_fn", "observe")) } else { closure };
+                if let Some((setting, instead)) = closure {
+                    return Err(ConfigError::NoDerivative { setting, instead });
+                }
+                let functions = [("jacobian", jacobian), ("time_derivative", time_derivative)];
+                unread(
+                    &functions,
+                    "in `forward_sensitivity`, which needs the derivatives of the Jacobian, too, and computes both by dual numbers",
+                )
+            }
         }
     }
 }

@@ -30,7 +30,11 @@ pub fn complete<S: State, F: VectorField<S>>(
     let mut argument = y.clone();
     for (i, (c, row)) in interpolant.extra().enumerate() {
         let (before, after) = k.split_at_mut(s + i);
-        argument.lincomb(y, &h, row, &before[..]);
+        if i == 0 && interpolant.starts_with_f1() {
+            argument.copy_of(y1);
+        } else {
+            argument.lincomb(y, &h, row, &before[..]);
+        }
         // A stage with c = 1 is evaluated at the same time as such stages of the step; t + h may differ.
         let at = if c == 1.0 { scheme.before(span, t_next) } else { t.add(&h.mul(&h.like(c))) };
         eval(f, &at, &argument, &mut after[0])?;

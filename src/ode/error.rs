@@ -32,7 +32,7 @@ pub enum ConfigError {
     },
     /// Two selections of every n-th step of which neither contains the other.
     #[error(
-        "save_at selects every {first}th and every {second}th accepted step: select one of them, or all steps by `and_steps`"
+        "save_at: every {first}th and every {second}th accepted step: select one, or all steps by `and_steps`"
     )]
     SavedStrides {
         /// n of the first selection.
@@ -55,18 +55,16 @@ pub enum ConfigError {
         /// leaves; else 1.
         parts: usize,
     },
-    /// A discontinuity, or a row of an input, that is not among the times of `StepTo`.
-    #[error(
-        "a step must end at t={}, a discontinuity or a row, but the times of `StepTo` do not contain it: add it to them", shown(*t)
-    )]
+    /// A discontinuity, a time of `on_times` or a row of an input that is not among the times of `StepTo`.
+    #[error("a step must end at t={}, but the times of `StepTo` do not contain it: add it", shown(*t))]
     StopBesideTimes {
         /// The time.
         t: f64,
     },
-    /// A time in `tstops` or `discontinuities` that is not finite.
+    /// A time in `tstops`, `discontinuities` or `on_times` that is not finite.
     #[error("{name}={}: must be finite", shown(*value))]
     Stop {
-        /// `tstops` or `discontinuities`.
+        /// The setting.
         name: &'static str,
         /// The value.
         value: f64,
@@ -77,7 +75,7 @@ pub enum ConfigError {
     /// `tstops` or `discontinuities` were given to a solve whose interval is traced.
     #[error("`{name}` needs t0 and t1 as numbers, but they are traced: pass numbers, or leave `{name}` out")]
     StopsOfUnknownInterval {
-        /// `tstops` or `discontinuities`.
+        /// The setting.
         name: &'static str,
     },
     /// The rows for accepted steps of a solve on tensors would use too much memory.
@@ -96,7 +94,7 @@ pub enum ConfigError {
     },
     /// The rows that record the events of a solve on tensors would be too large.
     #[error(
-        "events: the states in the records of {rows} events take {bytes} bytes, over the limit of {most}; lower `max_events`"
+        "events: the records of {rows} events take {bytes} bytes, over the limit of {most}; lower `max_events`"
     )]
     EventRecordsTooLarge {
         /// The number of rows for events.
@@ -156,9 +154,7 @@ pub enum ConfigError {
         what: &'static str,
     },
     /// t0, t1 or a given time is NaN or infinite; t1 may be infinite if something else can end the solve.
-    #[error(
-        "{name}={}: times must be finite; t1 may be infinite where an event or `on_step` can end the solve", shown(*value)
-    )]
+    #[error("{name}={}: must be finite; t1 may be infinite if an event or `on_step` can end the solve", shown(*value))]
     Time {
         /// `t0` or `t1`; `ts` for the times of `odeint`; `save_at ts` for saved times on tensors.
         name: &'static str,
@@ -206,6 +202,14 @@ pub enum ConfigError {
         setting: &'static str,
         /// The place where the setting has no effect.
         place: &'static str,
+    },
+    /// A closure in a sensitivity solve.
+    #[error("`{setting}` is a closure, without a derivative: in `forward_sensitivity` use `{instead}`")]
+    NoDerivative {
+        /// The setting.
+        setting: &'static str,
+        /// The setting that takes a function of the vector field.
+        instead: &'static str,
     },
     /// A mass matrix whose size differs from the state's.
     #[error("`{setting}` has size {found}, but the state has {components} components")]

@@ -6,17 +6,24 @@
 //! either side of an operator (`2.0 * PI * y[0]` does not compile in a generic body). It is a `macro_rules!`
 //! macro, because a derive macro would need a second crate.
 
+use std::fmt::Debug;
+
+/// A type of parameter of a `vector_field!`.
+#[doc(hidden)]
+pub trait FieldParam: Clone + Debug + Send + Sync {}
+impl<T: Clone + Debug + Send + Sync> FieldParam for T {}
+
 /// A vector field written by [`vector_field!`](crate::vector_field); not meant to be implemented by hand.
 ///
 /// `Self` holds the parameters as f64; `Of<T>` is the same struct with parameters of type `T`.
 pub trait GenericField<const N: usize>: Clone + Send + Sync + 'static {
     /// The struct with parameters of another type.
-    type Of<T: Clone>: Clone;
+    type Of<T: FieldParam>: FieldParam;
 
     /// The struct with `f` applied to each parameter, in the order of declaration; static fields are cloned.
-    fn map_params<T: Clone>(&self, f: impl FnMut(f64) -> T) -> Self::Of<T>;
+    fn map_params<T: FieldParam>(&self, f: impl FnMut(f64) -> T) -> Self::Of<T>;
     /// Calls `f` on each parameter of `of` together with the parameter of `self`.
-    fn zip_params<T: Clone>(&self, of: &mut Self::Of<T>, f: impl FnMut(&mut T, f64));
+    fn zip_params<T: FieldParam>(&self, of: &mut Self::Of<T>, f: impl FnMut(&mut T, f64));
     /// Whether all static fields are equal, so that both vector fields may run in the same lanes.
     fn same_statics(&self, other: &Self) -> bool;
 
@@ -96,10 +103,12 @@ pub type NestedDual = Dual<FieldDual, JACOBIAN_DIRECTIONS>;
 #[macro_export]
 macro_rules! vector_field {
     ($(#[$meta:meta])* $vis:vis struct $name:ident<R> { $($fields:tt)* }
-     fn eval(&$self:ident, $t:tt, $y:ident: &[R; $n:expr]) -> [R; $n_out:expr] $code:block) => {
+     fn eval(&$self:ident, $t:tt, $y:ident: &[R; $n:expr]) -> [R; $n_out:expr] $code:block
+     $($functions:tt)*) => {
         $crate::__field! {
             @fields [$(#[$meta])* $vis $name] [&$self, $t, $y, $n, $n_out, $code] [] [] $($fields)*
         }
+        $crate::__field! { @functions $name [$n] $($functions)* }
     };
 }
 
@@ -136,16 +145,16 @@ macro_rules! __field {
         const _: () = {
             use $crate::ode as __ode;
             impl __ode::GenericField<{ $n }> for $name<f64> {
-                type Of<T: Clone> = $name<T>;
+                type Of<T: __ode::FieldParam> = $name<T>;
                 #[inline(always)]
-                fn map_params<T: Clone>(&self, mut __f: impl FnMut(f64) -> T) -> $name<T> {
+                fn map_params<T: __ode::FieldParam>(&self, mut __f: impl FnMut(f64) -> T) -> $name<T> {
                     $name {
                         $($p: $crate::__field!(@map $kind self.$p, __f),)*
                         $($s: self.$s.clone(),)*
                     }
                 }
                 #[inline(always)]
-                fn zip_params<T: Clone>(&self, __of: &mut $name<T>, mut __f: impl FnMut(&mut T, f64)) {
+                fn zip_params<T: __ode::FieldParam>(&self, __of: &mut $name<T>, mut __f: impl FnMut(&mut T, f64)) {
                     $($crate::__field!(@zip $kind self.$p, __of.$p, __f);)*
                 }
                 #[inline(always)]
@@ -210,6 +219,80 @@ macro_rules! __field {
             Eval::eval(__field, __t, __y)
         }
     };
+    (@functions $name:ident [$n:expr]) => {};
+    (@functions $name:ident [$n:expr] $(#[$meta:meta])* $vis:vis
+     fn $f:ident(&$self:ident, $t:tt $(,)?) -> R $code:block $($rest:tt)*) => {
+        $crate::__field! {
+            @function [$(#[$meta])* $vis $f: TimeFn] $name [$n] &$self [($t: R)] R, $code
+        }
+        $crate::__field! { @functions $name [$n] $($rest)* }
+    };
+    (@functions $name:ident [$n:expr] $(#[$meta:meta])* $vis:vis
+     fn $f:ident(&$self:ident, $t:tt, $y:ident: &[R; $k:expr] $(,)?) -> R $code:block $($rest:tt)*) => {
+        $crate::__field! {
+            @function [$(#[$meta])* $vis $f: NumberFn] $name [$n] &$self [($t: R) ($y: &[R; $k])] R, $code
+        }
+        $crate::__field! { @functions $name [$n] $($rest)* }
+    };
+    (@functions $name:ident [$n:expr] $(#[$meta:meta])* $vis:vis
+     fn $f:ident(&$self:ident, $t:tt, $y:ident: &[R; $k:expr] $(,)?) -> [R; $n_out:expr] $code:block
+     $($rest:tt)*) => {
+        $crate::__field! {
+            @function [$(#[$meta])* $vis $f: StateFn] $name [$n]
+            &$self [($t: R) ($y: &[R; $k]) (_x: R)] [R; $n_out], $code
+        }
+        $crate::__field! { @functions $name [$n] $($rest)* }
+    };
+    (@functions $name:ident [$n:expr] $(#[$meta:meta])* $vis:vis
+     fn $f:ident(&$self:ident, $t:tt, $y:ident: &[R; $k:expr], $x:ident $(: R)? $(,)?)
+     -> [R; $n_out:expr] $code:block $($rest:tt)*) => {
+        $crate::__field! {
+            @function [$(#[$meta])* $vis $f: StateFn] $name [$n]
+            &$self [($t: R) ($y: &[R; $k]) ($x: R)] [R; $n_out], $code
+        }
+        $crate::__field! { @functions $name [$n] $($rest)* }
+    };
+    (@functions $name:ident [$n:expr] $(#[$meta:meta])* $vis:vis fn $f:ident $($rest:tt)*) => {
+        ::std::compile_error!(::std::concat!(
+            "vector_field!: the function `", ::std::stringify!($f), "` has none of the four forms: \
+             `fn f(&self, t, y: &[R; N]) -> R` for an event function or an observable, \
+             `fn f(&self, t, y: &[R; N]) -> [R; N]` for a state reset or an initial state, \
+             `fn f(&self, t, y: &[R; N], x) -> [R; N]` for a reset by an amount, \
+             `fn f(&self, t) -> R` for a time"
+        ));
+    };
+    (@functions $name:ident [$n:expr] $($rest:tt)*) => {
+        ::std::compile_error!("vector_field!: after `fn eval` there may only be functions `fn name(&self, t, ..)`");
+    };
+    (@function [$(#[$meta:meta])* $vis:vis $f:ident: $handle:ident] $name:ident [$n:expr]
+     &$self:ident $arguments:tt $out:ty, $code:block) => {
+        impl $name<f64> {
+            #[allow(non_upper_case_globals)]
+            $(#[$meta])*
+            $vis const $f: $crate::ode::extra::$handle<$name<f64>, { $n }> = {
+                $crate::ode::extra::$handle::new(
+                    ::std::stringify!($f),
+                    $crate::__field! { @typed f64, $name &$self $arguments $out, $code },
+                    $crate::__field! { @typed $crate::ode::FieldDual, $name &$self $arguments $out, $code },
+                )
+            };
+        }
+    };
+    // The body becomes a method of a private trait, as for `eval`.
+    (@typed $r:ty, $name:ident &$self:ident [$(($argument:tt: $type:ty))*] $out:ty, $code:block) => {{
+        #[allow(dead_code)]
+        type R = $r;
+        #[allow(unused_imports)]
+        use $crate::ode::extra::Number as _;
+        trait Function {
+            fn function(&self, $(_: $type),*) -> $out;
+        }
+        impl Function for $name<$r> {
+            #[inline(always)]
+            fn function(&$self, $($argument: $type),*) -> $out $code
+        }
+        <$name<$r> as Function>::function
+    }};
     (@map one $from:expr, $f:ident) => { $f($from) };
     (@map many $from:expr, $f:ident) => { $from.map(|p| $f(p)) };
     (@zip one $from:expr, $to:expr, $f:ident) => { $f(&mut $to, $from) };

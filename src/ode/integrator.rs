@@ -177,12 +177,17 @@ impl<Y: PlainState> Integrator<Y> {
         let renewed = self.knows_f1(scheme) && self.carry.status != status::COMPLETED;
         for (i, (c, row)) in self.interpolant.clone().extra().enumerate() {
             let at = s + i;
-            if i == 0 && self.interpolant.starts_with_f1() && renewed {
+            let is_f1 = i == 0 && self.interpolant.starts_with_f1();
+            if is_f1 && renewed {
                 self.stages[at].copy_of(&self.carry.k[0]);
                 continue;
             }
             let (before, after) = self.stages.split_at_mut(at);
-            self.carry.y1.lincomb(&self.before.y, &self.h, row, before);
+            if is_f1 {
+                self.carry.y1.copy_of(&self.carry.y);
+            } else {
+                self.carry.y1.lincomb(&self.before.y, &self.h, row, before);
+            }
             let t =
                 if c == 1.0 { scheme.before(&self.span, &self.carry.t) } else { self.before.t + c * self.h };
             eval(&f, &t, &self.carry.y1, &mut after[0])

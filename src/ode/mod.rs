@@ -25,6 +25,7 @@ mod as_numbers;
 mod attempt;
 mod attempts;
 mod builder;
+mod callbacks;
 mod carry;
 mod check;
 mod clock;
@@ -36,7 +37,9 @@ mod ensemble;
 mod error;
 mod event;
 mod field;
+mod field_function;
 mod field_macro;
+mod given_times;
 #[doc(hidden)]
 pub mod inline;
 mod integrator;
@@ -86,6 +89,7 @@ pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution, ensemble
 pub use error::ConfigError;
 pub use event::{Event, EventRecord};
 pub use field::{Recoverable, VectorField};
+pub use given_times::Times;
 pub use interpolation::{Interpolation, InterpolationError, fill_missing};
 pub use linear::{Mass, Sparsity};
 pub use method::Method;
@@ -93,7 +97,7 @@ pub use outcome::{Outcome, Stats};
 pub use own_tableau::Tableau;
 pub use plain::odeint;
 pub use save_at::SaveAt;
-pub use sensitivity::{Sensitivity, SensitivityBuilder};
+pub use sensitivity::{EventSensitivity, Sensitivity, SensitivityBuilder};
 pub use solution::{Solution, Warning};
 pub use solve_error::SolveError;
 pub use stepper::{Step, Stepper};
@@ -103,6 +107,7 @@ pub mod extra {
     //! Names that few programs need: for custom types of vector fields, generic helper functions, inlined
     //! loops and user-defined Jacobians.
     pub use super::field::FieldError;
+    pub use super::field_function::{NumberFn, StateFn, TimeFn};
     #[doc(inline)]
     pub use super::inline;
     pub use super::number::{FieldNumber, Number};
@@ -125,11 +130,13 @@ pub use self::{
     dual::{DIRECTIONS, Dual, JACOBIAN_DIRECTIONS},
     event::EventValue,
     field::{Closure, Done, FieldFailure, InPlace, Inlined, Rate, View},
-    field_macro::{F32Lanes, F64Lanes, FieldDual, GenericField, NestedDual},
+    field_macro::{F32Lanes, F64Lanes, FieldDual, FieldParam, GenericField, NestedDual},
+    given_times::TimeEntry,
     lanes::{LANES, LaneClock, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock},
     plain::{PlainState, check as check_plain, solve as solve_plain},
     real::Real,
     save_at::IntoSaveAt,
+    sensitivity::IntoStart,
     shape::ShapeMismatch,
     single::Single,
     state::{Stages, State},

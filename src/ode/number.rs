@@ -6,7 +6,7 @@
 //! `f64: Mul<R>` the compiler could not infer the type of a product of two constants. No comparison returns a
 //! `bool`, because lanes differ; [`Number::select_positive`] selects per lane.
 
-use super::{GenericField, Real};
+use super::{FieldParam, GenericField, Real};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Sub, SubAssign};
 
@@ -80,7 +80,7 @@ pub trait Number:
 }
 
 /// A [`Number`] that every `vector_field!` is compiled for.
-pub trait FieldNumber: Number {
+pub trait FieldNumber: Number + FieldParam {
     /// The time as a number of this kind.
     fn time(t: &Self::Clock) -> Self;
     /// The vector field at (t, y).

@@ -2,8 +2,10 @@
 
 use super::attempts::Driven;
 use super::check::Driver;
+use super::given_times::Resets;
 use super::integrator::Integrator;
 use super::record::{Recorder, Selection};
+use super::sensitivity::Tape;
 use super::settings::Settings;
 use super::stepper::Stepper;
 use super::stiffness::StiffnessTest;
@@ -164,7 +166,7 @@ pub fn solve<Y: PlainState, F: VectorField<Y>, O>(
     y0: Y,
 ) -> Result<Solution<Y, O>, SolveError<Solution<Y, O>>> {
     ode.requested().check(Driver::Solve)?;
-    let (solution, failure) = run(ode, (t0, t1), y0)?;
+    let Ran { solution, failure, .. } = run(ode, (t0, t1), y0, false)?;
     if let Some(error) = failure {
         return Err(error.map(|()| solution));
     }
@@ -177,9 +179,15 @@ pub fn solve<Y: PlainState, F: VectorField<Y>, O>(
 }
 
 /// The solution so far, and the failure if there was one.
-pub(super) type Ran<Y, O> = (Solution<Y, O>, Option<SolveError>);
+pub(super) struct Ran<Y: PlainState, O> {
+    pub solution: Solution<Y, O>,
+    pub failure: Option<SolveError>,
+    /// Empty unless it was asked for.
+    pub tape: Tape,
+    pub resolved: Resolved,
+}
 
-/// Solves as far as possible.
+/// Solves as far as possible. `tapes`: whether the result has a tape.
 ///
 /// # Errors
 /// The errors of the checks before a solve.
@@ -187,36 +195,49 @@ pub(super) fn run<Y: PlainState, F: VectorField<Y>, O>(
     ode: &Ode<'_, Y, F, O>,
     span: (f64, f64),
     y0: Y,
+    tapes: bool,
 ) -> Result<Ran<Y, O>, ConfigError> {
     let open_span = (span, ode.requested().can_end());
     let resolved = resolved(&ode.settings, &ode.save_at, open_span, &y0)?;
     let save_at = ode.save_at.in_order(span.0, span.1);
     let selection = Selection::of(ode, &save_at);
-    Ok(run_any(&ode.field, selection, (resolved, ode.norm.as_deref(), &ode.functions), span, y0))
+    let resolved = resolved.keeping_first(selection.needs_curve());
+    let mut tape = Tape::default();
+    let used = tapes.then_some(&mut tape);
+    let how = (&resolved, ode.norm.as_deref(), &ode.functions);
+    let (solution, failure) = run_any(&ode.field, selection, how, span, (y0, used));
+    Ok(Ran { solution, failure, tape, resolved })
 }
 
 /// [`run`] for any vector field; it is compiled once per kind of state.
 fn run_any<Y: PlainState, O>(
     field: &dyn Driven<Y>,
     selection: Selection<'_, '_, Y, O>,
-    (resolved, norm, functions): (Resolved, Option<&Norm<'_, Y>>, &StateFunctions<'_, Y>),
+    (resolved, norm, functions): (&Resolved, Option<&Norm<'_, Y>>, &StateFunctions<'_, Y>),
     span: (f64, f64),
-    y0: Y,
-) -> Ran<Y, O> {
+    (y0, tape): (Y, Option<&mut Tape>),
+) -> (Solution<Y, O>, Option<SolveError>) {
     let needs_curve = selection.needs_curve();
-    let resolved = resolved.keeping_first(needs_curve);
     let scheme: Scheme<Y> = resolved.scheme(norm).differentiated_by(Some(functions));
     let stiff = resolved.stiff_scheme(norm).map(|scheme| scheme.differentiated_by(Some(functions)));
-    let schemes = Schemes { first: &scheme, stiff: stiff.as_ref(), resolved: &resolved };
-    let mut integrator = match Integrator::new(field, (&scheme, &resolved), span, y0.clone()) {
+    let schemes = Schemes { first: &scheme, stiff: stiff.as_ref(), resolved };
+    let (mut resets, mut first) = (Resets::new(selection.times, span), y0.clone());
+    let begun = resets.act(span.0, &mut first);
+    let begun = begun.and_then(|()| Integrator::new(field, (&scheme, resolved), span, first));
+    let mut integrator = match begun {
         Ok(integrator) => integrator,
-        Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
+        Err(error) => return (unstarted(span.0, y0, resolved, &scheme), Some(error)),
     };
-    let mut recorder = Recorder::new(selection, &mut integrator);
-    let mut stiffness = StiffnessTest::of(&integrator, &scheme, &resolved);
-    let (how, observers) = ((&schemes, needs_curve), (&mut recorder, &mut stiffness));
+    let mut recorder = Recorder::new(selection, (&y0, resets), &mut integrator);
+    let mut stiffness = StiffnessTest::of(&integrator, &scheme, resolved);
+    let mut tape = tape;
+    let (how, observers) = ((&schemes, needs_curve), (&mut recorder, &mut stiffness, tape.as_deref_mut()));
     let failure = follow(field, how, &mut integrator, observers).err();
     recorder.finish(&integrator);
+    if let Some(tape) = tape {
+        tape.num_resets = recorder.num_resets();
+        (tape.cuts, tape.event_steps) = (recorder.cuts, recorder.event_steps);
+    }
     let outcome = match failure {
         Some(_) => Outcome::Failed { t: integrator.carry.t, step: integrator.carry.num_steps as u64 },
         None => recorder
@@ -237,7 +258,7 @@ fn run_any<Y: PlainState, O>(
         // A method that switches has already done what the warning recommends.
         warnings: stiffness.warning().filter(|_| stiff.is_none()).into_iter().collect(),
         dense,
-        ..unstarted(span.0, integrator.carry.y, &resolved, &scheme)
+        ..unstarted(span.0, integrator.carry.y, resolved, &scheme)
     };
     (solution, failure)
 }
@@ -247,14 +268,16 @@ fn follow<Y: PlainState, O>(
     field: &dyn Driven<Y>,
     (schemes, needs_curve): (&Schemes<'_, '_, Y>, bool),
     integrator: &mut Integrator<Y>,
-    (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest<Y>),
+    (recorder, stiffness, mut tape): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest<Y>, Option<&mut Tape>),
 ) -> Result<(), SolveError> {
     let (plain, mut switch) = (recorder.keeps_ends_alone(), Switch::default());
+    let plain = plain && (tape.is_none() || schemes.first.tableau.is_explicit());
     loop {
         let (scheme, native) = (switch.scheme(schemes), switch.native(schemes.resolved));
         let is_tested = !switch.is_stiff() && stiffness.is_due();
         let most = if plain && !is_tested && !switch.is_stiff() { stiffness.steps_to_next() } else { 1 };
         let (remember, step_times) = (needs_curve || is_tested, &mut recorder.step_times);
+        let num_steps = step_times.len();
         let accepted = integrator.advance(field, scheme, native, (remember, most), step_times)?;
         if accepted == 0 {
             return Ok(());
@@ -262,10 +285,17 @@ fn follow<Y: PlainState, O>(
         if !switch.is_stiff() {
             stiffness.after_steps(accepted, integrator, field, schemes)?;
         }
-        if !plain {
-            recorder.after_step(integrator, scheme)?;
+        let handled = if plain { Ok(()) } else { recorder.after_step(integrator, scheme) };
+        if let Some(tape) = &mut tape {
+            let num_stages = integrator.carry.stiff.as_ref().and_then(|stiff| stiff.num_stages());
+            tape.num_stages.extend(num_stages.filter(|_| recorder.step_times.len() > num_steps));
         }
+        handled?;
+        let was_stiff = switch.is_stiff();
         switch.after_step(field, schemes, integrator, stiffness)?;
+        if let Some(tape) = tape.as_deref_mut().filter(|_| switch.is_stiff() != was_stiff) {
+            tape.switches.push(recorder.step_times.len() - 1);
+        }
     }
 }
 

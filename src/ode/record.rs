@@ -8,6 +8,7 @@
 
 use super::builder::{OnStep, SaveFn, locked};
 use super::event::{Finder, Found, Watch};
+use super::given_times::{Resets, TimeList};
 use super::integrator::Integrator;
 use super::{
     DenseOutput, EventRecord, Ode, Outcome, PlainState, Recoverable, SaveAt, Scheme, SolveError, VectorField,
@@ -29,6 +30,11 @@ pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     /// The index of the next time to save at.
     next: usize,
     finder: Finder<'o, 'f, Y>,
+    resets: Resets<'o, 'f, Y>,
+    /// See [`Tape::cuts`](super::sensitivity::Tape).
+    pub cuts: Vec<(usize, f64)>,
+    /// The number of the step of each event.
+    pub event_steps: Vec<usize>,
 }
 
 /// The values that a solve saves, and its events.
@@ -40,6 +46,7 @@ pub(super) struct Selection<'o, 'f, Y: PlainState, O> {
     watches: &'o [Watch<'f, Y>],
     max_events: usize,
     on_step: Option<&'o OnStep<'f, Y>>,
+    pub times: &'o [TimeList<'f, Y>],
 }
 
 impl<Y: PlainState, O> Clone for Selection<'_, '_, Y, O> {
@@ -52,9 +59,9 @@ impl<Y: PlainState, O> Copy for Selection<'_, '_, Y, O> {}
 impl<'o, 'f, Y: PlainState, O> Selection<'o, 'f, Y, O> {
     /// `save_at` is the selection of `ode` in the order of the solve.
     pub fn of<F: VectorField<Y>>(ode: &'o Ode<'f, Y, F, O>, save_at: &'o SaveAt) -> Self {
-        let Ode { field, save_fn, watches, on_step, settings, .. } = ode;
+        let Ode { field, save_fn, watches, on_step, settings, times, .. } = ode;
         let max_events = settings.max_events.unwrap_or(usize::MAX);
-        Selection { field, save_at, save_fn, watches, max_events, on_step: on_step.as_ref() }
+        Selection { field, save_at, save_fn, watches, max_events, on_step: on_step.as_ref(), times }
     }
 
     /// Whether the dense output of steps may be needed.
@@ -65,9 +72,14 @@ impl<'o, 'f, Y: PlainState, O> Selection<'o, 'f, Y, O> {
 }
 
 impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
-    pub fn new(selection: Selection<'o, 'f, Y, O>, integrator: &mut Integrator<Y>) -> Self {
+    /// Creates the recorder at the start of a solve, where the state is `y` before any `resets`.
+    pub fn new(
+        selection: Selection<'o, 'f, Y, O>,
+        (y, resets): (&Y, Resets<'o, 'f, Y>),
+        integrator: &mut Integrator<Y>,
+    ) -> Self {
         let finder = Finder::new(selection.watches, selection.max_events, integrator);
-        let (t, y) = (integrator.carry.t, &integrator.carry.y);
+        let t = integrator.carry.t;
         let dense = selection.save_at.dense.then(|| {
             let mut dense = DenseOutput::new(Arc::clone(&integrator.interpolant), t);
             dense.point(y);
@@ -83,6 +95,9 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
             stopped: None,
             next: 0,
             finder,
+            resets,
+            cuts: Vec::new(),
+            event_steps: Vec::new(),
         };
         recorder.save_listed_at(t, y);
         if selection.save_at.t0 {
@@ -93,7 +108,13 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
 
     /// Whether only the end times of steps are recorded, so that there is nothing to do after a step.
     pub fn keeps_ends_alone(&self) -> bool {
-        !self.selection.needs_curve() && self.selection.save_at.every == 0 && self.selection.on_step.is_none()
+        let Selection { save_at, on_step, .. } = self.selection;
+        !self.selection.needs_curve() && save_at.every == 0 && on_step.is_none() && self.resets.is_empty()
+    }
+
+    /// The number of resets at given times that have run.
+    pub fn num_resets(&self) -> usize {
+        self.resets.num_done
     }
 
     /// Handles the last accepted step, whose end is the last of the step times.
@@ -116,12 +137,19 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
                 done => done?,
             }
             found = self.finder.find(integrator, &mut self.events);
+            self.event_steps.resize(self.events.len(), self.step_times.len() - 2);
         }
         match found {
-            Found::Nothing => self.keep_step(integrator, scheme, integrator.carry.t, false)?,
+            Found::Nothing => {
+                self.keep_step(integrator, scheme, integrator.carry.t, false)?;
+                if self.resets.is_due(integrator.carry.t) && integrator.carry.status == status::RUNNING {
+                    self.finder.act_at_end(&mut self.resets, (self.selection.field, scheme), integrator)?;
+                }
+            }
             Found::Instant(t) => {
                 self.end_step(t, integrator, scheme)?;
-                self.stopped = self.finder.act(t, (self.selection.field, scheme), integrator)?;
+                let with = (self.selection.field, scheme);
+                self.stopped = self.finder.act(t, &mut self.resets, with, integrator)?;
             }
             Found::Full(t) => {
                 self.end_step(t, integrator, scheme)?;
@@ -160,6 +188,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
     ) -> Result<(), SolveError> {
         self.step_times.pop();
         self.step_times.push(t);
+        self.cuts.push((self.step_times.len() - 2, integrator.carry.t));
         self.keep_step(integrator, scheme, t, true)
     }
 

@@ -31,6 +31,8 @@ pub struct Settings {
     pub(crate) dt_max: f64,
     pub(crate) tstops: Vec<f64>,
     pub(crate) discontinuities: Vec<f64>,
+    /// The times of [`Ode::on_times`](super::Ode::on_times).
+    pub(crate) reset_times: Vec<f64>,
     /// The rows of each input.
     pub(crate) inputs: Vec<InputRows>,
     /// Which entries of the Jacobian can differ from 0.
@@ -57,6 +59,7 @@ impl Default for Settings {
             dt_max: f64::INFINITY,
             tstops: Vec::new(),
             discontinuities: Vec::new(),
+            reset_times: Vec::new(),
             inputs: Vec::new(),
             sparsity: None,
             mass: None,
@@ -161,6 +164,7 @@ impl Settings {
         };
         let mut jumps = times_within("discontinuities", &self.discontinuities, span)?;
         let mut stops = times_within("tstops", &self.tstops, span)?;
+        stops.extend(times_within("on_times", &self.reset_times, span)?);
         for rows in &self.inputs {
             // A stiff method also reads the derivative by t, which is discontinuous at the rows of other inputs too.
             let is_jump = rows.is_discontinuous || !self.is_explicit();

@@ -49,6 +49,14 @@ pub enum Warning {
         /// The time at which stiffness was detected.
         t: f64,
     },
+    /// The function of an event touched zero without crossing it at a speed: its derivative by t is 0 or not
+    /// finite at the event. The event's time then has no derivative, and derivatives from there on are NaN.
+    Grazing {
+        /// The index of the event, in the order of declaration.
+        index: usize,
+        /// Its time.
+        t: f64,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -57,6 +65,11 @@ impl fmt::Display for Warning {
             Warning::Stiff { t } => write!(
                 f,
                 "the problem seems stiff from t={} on: stability limits the explicit steps there, and a looser tolerance does not help; use Method::Rodas5P (or Rkc2 for diffusion)",
+                shown(*t)
+            ),
+            Warning::Grazing { index, t } => write!(
+                f,
+                "the function of event {index} has the derivative 0 by t at t={}, so the time of the event has no derivative: derivatives are NaN from there on",
                 shown(*t)
             ),
         }

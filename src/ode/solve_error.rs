@@ -53,6 +53,15 @@ pub enum SolveError<S = ()> {
         /// The solution up to the step in which the state reset failed.
         partial: Box<S>,
     },
+    /// A state reset of [`Ode::on_times`](super::Ode::on_times) failed.
+    AtTime {
+        /// Its time.
+        t: f64,
+        /// The reason.
+        reason: String,
+        /// The solution up to this time.
+        partial: Box<S>,
+    },
     /// The solve ended early.
     Incomplete {
         /// The reason.
@@ -74,6 +83,7 @@ impl<S> SolveError<S> {
             SolveError::Config(_) => None,
             SolveError::Field { partial, .. }
             | SolveError::Event { partial, .. }
+            | SolveError::AtTime { partial, .. }
             | SolveError::Incomplete { partial, .. } => Some(partial),
         }
     }
@@ -84,6 +94,7 @@ impl<S> SolveError<S> {
             SolveError::Config(_) => None,
             SolveError::Field { partial, .. }
             | SolveError::Event { partial, .. }
+            | SolveError::AtTime { partial, .. }
             | SolveError::Incomplete { partial, .. } => Some(*partial),
         }
     }
@@ -98,6 +109,9 @@ impl<S> SolveError<S> {
             }
             SolveError::Event { index, t, reason, partial } => {
                 SolveError::Event { index, t, reason, partial: f(partial) }
+            }
+            SolveError::AtTime { t, reason, partial } => {
+                SolveError::AtTime { t, reason, partial: f(partial) }
             }
             SolveError::Incomplete { outcome, row, tolerances, partial } => {
                 SolveError::Incomplete { outcome, row, tolerances, partial: f(partial) }
@@ -164,6 +178,9 @@ impl<S> fmt::Debug for SolveError<S> {
                 .field("t", t)
                 .field("reason", reason)
                 .finish_non_exhaustive(),
+            SolveError::AtTime { t, reason, .. } => {
+                f.debug_struct("AtTime").field("t", t).field("reason", reason).finish_non_exhaustive()
+            }
             SolveError::Incomplete { outcome, row, tolerances, .. } => f
                 .debug_struct("Incomplete")
                 .field("outcome", outcome)
@@ -185,6 +202,9 @@ impl<S> fmt::Display for SolveError<S> {
             }
             SolveError::Event { index, t, reason, .. } => {
                 write!(f, "the state reset of event {index} at t={} {reason}", shown(*t))
+            }
+            SolveError::AtTime { t, reason, .. } => {
+                write!(f, "the state reset of `on_times` at t={} {reason}", shown(*t))
             }
             SolveError::Incomplete { outcome, row, tolerances, .. } => {
                 f.write_str("the solve")?;
@@ -208,7 +228,7 @@ impl<S> Error for SolveError<S> {
         match self {
             SolveError::Config(error) => error.source(),
             SolveError::Field { source, .. } => Some(&**source),
-            SolveError::Event { .. } | SolveError::Incomplete { .. } => None,
+            SolveError::Event { .. } | SolveError::AtTime { .. } | SolveError::Incomplete { .. } => None,
         }
     }
 }

@@ -163,6 +163,14 @@ pub(crate) struct Bound<'a, At, On: ?Sized, Out: ?Sized, Output> {
     value: PhantomData<&'a ()>,
 }
 
+#[allow(clippy::expl_impl_clone_on_copy, reason = "a derive would need bounds")]
+impl<At, On: ?Sized, Out: ?Sized, Output> Clone for Bound<'_, At, On, Out, Output> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<At, On: ?Sized, Out: ?Sized, Output> Copy for Bound<'_, At, On, Out, Output> {}
+
 impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
     /// Binds a value to the call compiled for `level`, or for the target of the crate if `level` is `None`.
     ///

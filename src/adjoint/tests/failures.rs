@@ -3,7 +3,9 @@
 
 use super::steps::close;
 use crate::adjoint;
-use crate::ode::{Event, Ode, Outcome, SaveAt, Sensitivity, Solution, SolveError, ensemble, odeint};
+use crate::ode::{
+    Event, GenericField, Ode, Outcome, SaveAt, Sensitivity, Solution, SolveError, ensemble, odeint,
+};
 use crate::tensor::{Tensor, jit, value_and_grad, vmap};
 use crate::vector_field;
 use std::ops::ControlFlow;
@@ -38,7 +40,7 @@ fn of_solution<Y>(s: &Solution<Y>, y: impl Fn(&Y) -> f64) -> End {
     End { outcome: s.outcome, t: s.t1, y: y(&s.y1), num_steps: s.stats.num_steps, num_saved }
 }
 
-fn of_sensitivity<D>(s: &Sensitivity<D, 1>) -> End {
+fn of_sensitivity<G: GenericField<1>>(s: &Sensitivity<G, 1>) -> End {
     End { outcome: s.outcome, t: s.t1, y: s.y1[0], num_steps: s.stats.num_steps, num_saved: 1 }
 }
 

@@ -16,6 +16,8 @@ vector_field! {
         let kick = (t - 0.5).select_positive(t * 0.0 + 1.0, t * 0.0);
         [y[1], kick + t - self.k * y[0]]
     }
+    fn height(&self, _t, y: &[R; 2]) -> R { y[0] - 1.05 }
+    fn stop(&self, _t, y: &[R; 2]) -> [R; 2] { [y[0], 0.0 * self.k] }
 }
 
 fn pushed(t: Tensor, y: &Tensor) -> Tensor {
@@ -147,6 +149,11 @@ fn of_plain(name: &str) -> Option<Given<Plain>> {
         "event" => (|o| o, |o| o.event(Event::crossing(), |_t, y| y[0] - 1.05)),
         "event, terminal" => (|o| o, |o| o.event(Event::crossing().terminal(), |_t, y| y[0] - 1.05)),
         "on_event" => (|o| o, |o| o.on_event(Event::rising(), |_t, y| y[0] - 1.05, |_t, y| y[1] = 0.0)),
+        "on_times" => (|o| o, |o| o.on_times(&[0.5], |_t, y, _x| y[1] = 0.0)),
+        "field_event" => (|o| o, |o| o.field_event(Event::crossing(), Pushed::height)),
+        "on_field_event" => (|o| o, |o| o.on_field_event(Event::rising(), Pushed::height, Pushed::stop)),
+        "on_field_times" => (|o| o, |o| o.on_field_times(&[0.5], Pushed::stop)),
+        "field_discontinuities" => (|o| o, |o| o.field_discontinuities(&[0.5])),
         "on_step" => (|o| o, |o| o.on_step(|_t, _y| ControlFlow::Break(()))),
         "max_events" => (|o| o, |o| o.max_events(3)),
         "jacobian" => (|o| o, jacobian),
@@ -206,7 +213,7 @@ fn of_tensors(name: &str) -> Option<Given<OnTensors>> {
     })
 }
 
-const SETTINGS: [&str; 37] = [
+const SETTINGS: [&str; 42] = [
     "method",
     "tableau",
     "controller",
@@ -229,6 +236,11 @@ const SETTINGS: [&str; 37] = [
     "event",
     "event, terminal",
     "on_event",
+    "on_times",
+    "field_event",
+    "on_field_event",
+    "on_field_times",
+    "field_discontinuities",
     "on_step",
     "max_events",
     "max_events with an event",

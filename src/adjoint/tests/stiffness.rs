@@ -22,9 +22,13 @@ fn on_plain(k: f64, method: Method) -> Option<f64> {
     (!warnings.is_empty()).then(|| first(&warnings))
 }
 
+fn time(warning: &Warning) -> f64 {
+    let Warning::Stiff { t } = warning else { panic!("{warning}") };
+    *t
+}
+
 fn first(warnings: &[Warning]) -> f64 {
-    let Warning::Stiff { t } = warnings[0];
-    t
+    time(&warnings[0])
 }
 
 /// When an eager solve of the same problem detects stiffness.
@@ -34,7 +38,7 @@ fn on_tensors(k: f64, method: Method) -> Option<f64> {
 
 /// When stiffness was detected.
 fn times(solution: &TensorSolution<Tensor>) -> Vec<f64> {
-    solution.warnings().iter().map(|Warning::Stiff { t }| *t).collect()
+    solution.warnings().iter().map(time).collect()
 }
 
 /// Whether stiffness was detected once, at `t` up to rounding.

@@ -114,6 +114,9 @@ fn row<T: LaneFloat>(of: &Results<T>, i: usize, dim: usize) -> impl Iterator<Ite
     let counters: [u64; COUNTERS] =
         [num_steps, num_accepted, num_rejected, num_fn_evals, num_jac_evals, num_factorizations];
     let outcome = of.outcomes[i].encode().map(f64::to_bits);
-    let stiff = of.warnings[i].map_or([0, 0], |Warning::Stiff { t }| [1, t.to_bits()]);
+    let stiff = of.warnings[i].map_or([0, 0], |warning| match warning {
+        Warning::Stiff { t } => [1, t.to_bits()],
+        Warning::Grazing { .. } => [0, 0],
+    });
     y.chain(counters).chain(outcome).chain(stiff)
 }

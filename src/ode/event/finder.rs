@@ -4,6 +4,7 @@ use super::behind::Displacements;
 use super::signs::{SPEED_PART, TANGENT, TURNED_BACK};
 use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
 use crate::ode::builder::locked;
+use crate::ode::given_times::Resets;
 use crate::ode::integrator::Integrator;
 use crate::ode::step_end::ulps;
 use crate::ode::{Outcome, PlainState, Scheme, SolveError, VectorField, status};
@@ -277,22 +278,72 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         &self.scratch
     }
 
-    /// Cuts the step at `t` and runs the state resets of the events in `group`. The solve then ends or
-    /// continues from the new state. Returns the outcome if the solve ends.
+    /// Runs the resets that are due at the end of the last step, at which no event has ended it.
     ///
     /// # Errors
-    /// A vector field that failed; a state reset that changed the shape of y.
+    /// As [`act`](Self::act).
+    pub fn act_at_end(
+        &mut self,
+        resets: &mut Resets<'_, 'f, Y>,
+        (field, scheme): (&dyn VectorField<Y>, &Scheme<Y>),
+        integrator: &mut Integrator<Y>,
+    ) -> Result<(), SolveError> {
+        let t = integrator.carry.t;
+        self.group.clear();
+        self.scratch.copy_of(&integrator.carry.y);
+        self.act(t, resets, (field, scheme), integrator).map(|_| ())
+    }
+
+    /// Cuts the step at `t`, and runs the state resets of the events in `group`, then the `resets` that are due.
+    /// The solve then ends or continues from the new state. Returns the outcome if the solve ends.
+    ///
+    /// # Errors
+    /// A vector field that failed; a state reset that changed the shape of y, or made it NaN or infinite. The step
+    /// then ends at t, without the resets.
     pub fn act(
         &mut self,
         t: f64,
+        resets: &mut Resets<'_, 'f, Y>,
         (field, scheme): (&dyn VectorField<Y>, &Scheme<Y>),
         integrator: &mut Integrator<Y>,
     ) -> Result<Option<Outcome>, SolveError> {
         let t_end = integrator.carry.t;
+        if self.is_empty() {
+            return self.reset(t, resets, integrator).and_then(|_| {
+                integrator.resume(field, scheme, t_end)?;
+                Ok(None)
+            });
+        }
         let is_open = |(index, mark): (usize, &Mark<f64>)| mark.side != 0.0 && !self.is_in_group(index);
         let keeps_larger = self.marks.iter().enumerate().any(is_open);
         self.measure(BEHIND, (t, self.resolution(t)), keeps_larger, integrator);
+        if let Some(outcome) = self.reset(t, resets, integrator)? {
+            let is_last = matches!(outcome, Outcome::Event { .. });
+            integrator.carry.status = if is_last { status::EVENT } else { status::ZENO };
+            return Ok(Some(outcome));
+        }
+        integrator.resume(field, scheme, t_end)?;
+        self.displacements[BEHIND].set(t, &integrator.carry.y);
+        self.ends.clear();
+        for index in 0..self.watches.len() {
+            let value = self.value_behind(index, integrator);
+            let mark = self.mark_behind(index, (t, t_end, value), integrator);
+            self.ends.push(mark);
+        }
+        std::mem::swap(&mut self.marks, &mut self.ends);
+        Ok(None)
+    }
+
+    /// Cuts the step at `t` with the state after the resets. Returns the outcome if an event ends the solve; the
+    /// resets that are due at `t` then do not run.
+    fn reset(
+        &mut self,
+        t: f64,
+        resets: &mut Resets<'_, 'f, Y>,
+        integrator: &mut Integrator<Y>,
+    ) -> Result<Option<Outcome>, SolveError> {
         let mut y = self.scratch.clone();
+        integrator.cut(t, y.clone());
         let (mut last, mut zeno) = (None, None);
         for &(index, _) in &self.group {
             let Watch { event, then, .. } = &self.watches[index];
@@ -315,22 +366,12 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             let ends = event.ends_at(self.counts[index]);
             last = last.or(ends.then_some(Outcome::Event { index, t }));
         }
+        let outcome = last.or(zeno);
+        if outcome.is_none() {
+            resets.act(t, &mut y)?;
+        }
         integrator.cut(t, y);
-        if let Some(outcome) = last.or(zeno) {
-            let is_last = matches!(outcome, Outcome::Event { .. });
-            integrator.carry.status = if is_last { status::EVENT } else { status::ZENO };
-            return Ok(Some(outcome));
-        }
-        integrator.resume(field, scheme, t_end)?;
-        self.displacements[BEHIND].set(t, &integrator.carry.y);
-        self.ends.clear();
-        for index in 0..self.watches.len() {
-            let value = self.value_behind(index, integrator);
-            let mark = self.mark_behind(index, (t, t_end, value), integrator);
-            self.ends.push(mark);
-        }
-        std::mem::swap(&mut self.marks, &mut self.ends);
-        Ok(None)
+        Ok(outcome)
     }
 
     /// Measures the errors of the time `t`, known up to `resolution`, and of the state there, and writes the state to
@@ -353,9 +394,10 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         displacements.measure(dt, (&earlier, part), &self.scratch, &self.sizes, keeps_larger);
     }
 
-    /// The resolution of the time of the events in `group`.
+    /// The resolution of the time of the events in `group`; without events, that of a given time.
     fn resolution(&self, t: f64) -> f64 {
-        self.group.iter().fold(0.0, |most, (index, _)| self.watches[*index].event.resolution(&t).max(most))
+        let least = if self.group.is_empty() { ulps(4.0, &t) } else { 0.0 };
+        self.group.iter().fold(least, |most, (index, _)| self.watches[*index].event.resolution(&t).max(most))
     }
 
     fn is_in_group(&self, index: usize) -> bool {

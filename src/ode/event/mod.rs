@@ -23,6 +23,7 @@ pub(crate) use signs::{NUM_PATTERNS, ROUNDING, SPEED_PART, TANGENT, TURNED_BACK,
 pub(crate) use zeno::Rhythm;
 
 use super::State;
+use std::any::Any;
 use std::sync::{Arc, Mutex};
 
 /// Which sign changes count, how they are searched, and whether an occurrence ends the solve.
@@ -136,6 +137,8 @@ pub(crate) struct Watch<'f, Y: State> {
     pub event: Event,
     pub when: Arc<dyn Fn(Y::Clock, &Y) -> Y::Clock + Send + Sync + 'f>,
     pub then: Option<Then<'f, Y>>,
+    /// For functions of a `vector_field!`: its `FieldEvent`.
+    pub of_field: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The state reset of an event.

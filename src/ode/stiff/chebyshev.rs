@@ -64,6 +64,10 @@ pub struct Chebyshev<R> {
     /// The time at which the last attempt started. If the next attempt starts at this time, the last one was
     /// rejected.
     t: f64,
+    /// The number of stages of the last step.
+    num_stages: usize,
+    /// The number of stages of the next step, if it repeats a step.
+    given: Option<usize>,
     counts: Counts,
 }
 
@@ -72,7 +76,16 @@ impl<R: Real<Clock = f64>> Chebyshev<R> {
     pub fn new(n: usize) -> Self {
         let zeros = vec![R::constant(0.0); n];
         let (numbers, direction) = (zeros.clone(), zeros);
-        Chebyshev { direction, numbers, radius: 0.0, age: RENEW, t: f64::NAN, counts: Counts::default() }
+        Chebyshev {
+            direction,
+            numbers,
+            radius: 0.0,
+            age: RENEW,
+            t: f64::NAN,
+            num_stages: 0,
+            given: None,
+            counts: Counts::default(),
+        }
     }
 
     /// The spectral radius for the attempted step: the user's, or an estimate with its safety factor. `f0` is
@@ -235,11 +248,16 @@ impl<Y: PlainState> StiffStages<Y> for Chebyshev<Y::Number> {
             eval(&f, &times.first, y, &mut k[0])?;
             self.counts.evals += 1;
         }
-        let radius = self.radius(f, request, (y, &k[0]), memory)?;
-        // An estimated radius of NaN gives 2 stages, infinity the maximum. If the step is not finite, it is
-        // rejected.
-        let reach = (1.0 + h.abs() * radius / REACH).sqrt() as usize;
-        let s = reach.saturating_add(1).clamp(2, STAGES_MAX);
+        let s = if let Some(s) = self.given.take() {
+            s
+        } else {
+            let radius = self.radius(f, request, (y, &k[0]), memory)?;
+            // An estimated radius of NaN gives 2 stages, infinity the maximum. If the step is not finite, it
+            // is rejected.
+            let reach = (1.0 + h.abs() * radius / REACH).sqrt() as usize;
+            reach.saturating_add(1).clamp(2, STAGES_MAX)
+        };
+        self.num_stages = s;
         self.recurse(f, request, s, (y, &k[0]), (memory, &mut *y1))?;
         zero.lincomb(y, &-1.0, &[1.0], std::slice::from_ref(y));
         k[1].lincomb(zero, &(1.0 / h), &[-1.0, 1.0], &Refs([y, &*y1]));
@@ -248,6 +266,12 @@ impl<Y: PlainState> StiffStages<Y> for Chebyshev<Y::Number> {
             self.counts.evals += 1;
         }
         Ok(())
+    }
+    fn num_stages(&self) -> Option<usize> {
+        Some(self.num_stages)
+    }
+    fn set_num_stages(&mut self, num_stages: usize) {
+        self.given = Some(num_stages);
     }
     fn take_counts(&mut self) -> Counts {
         std::mem::take(&mut self.counts)

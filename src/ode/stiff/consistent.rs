@@ -108,10 +108,15 @@ impl<R: Real> System<R> {
     /// The residuals of the algebraic equations for the right-hand sides f, 0 for rounding error and for the
     /// other equations. They are scaled like the rows.
     fn residuals(&self, constraints: &Constraints, f: &[R]) -> Vec<R> {
+        self.residuals_above(&self.noise, constraints, f)
+    }
+
+    /// The residuals of the algebraic equations, 0 up to the noise of each.
+    fn residuals_above(&self, noise: &[f64], constraints: &Constraints, f: &[R]) -> Vec<R> {
         let mut residuals = f.to_vec();
         constraints.reduce(&mut residuals);
         for (i, residual) in residuals.iter_mut().enumerate() {
-            let is_zero = residual.value().abs() <= self.noise[i] || self.noise[i].is_infinite();
+            let is_zero = residual.value().abs() <= noise[i] || noise[i].is_infinite();
             *residual = if is_zero { R::constant(0.0) } else { residual.scale(self.row_scales[i]) };
         }
         residuals
@@ -224,6 +229,26 @@ impl<R: Real<Clock = f64>> Rosenbrock<R> {
             }
         }
         Ok(first.map_or(Consistency::Unknown, Consistency::Unsolved))
+    }
+
+    /// Adds one Newton step to the state in `y`, even if it is negligible.
+    ///
+    /// # Errors
+    /// The vector field's error, with the time of the evaluation.
+    pub(super) fn correct(
+        &mut self,
+        field: &mut dyn FieldOn<R>,
+        of: &StepOf<'_, f64>,
+    ) -> Result<(), FieldFailure<f64>> {
+        let Some(constraints) = self.constraints.clone() else { return Ok(()) };
+        let known = self.differentiate(field, of, true)?;
+        let Ok(system) = self.system(&constraints, of.tolerance, known) else { return Ok(()) };
+        // A residual that is noise has derivatives, too.
+        let noise: Vec<f64> =
+            system.noise.iter().map(|noise| if noise.is_infinite() { *noise } else { -1.0 }).collect();
+        let step = system.step(system.residuals_above(&noise, &constraints, &self.f));
+        self.y.iter_mut().zip(step).for_each(|(y, step)| *y = *y + step);
+        Ok(())
     }
 
     /// The linear system of a Newton step at the last Jacobian.

@@ -66,10 +66,34 @@ pub trait StiffStages<S: State>: Send + Sync {
         Ok(Consistency::Unknown)
     }
 
+    /// Adds to y one step of Newton's method for the algebraic equations at t, even if it is negligible. At a
+    /// solution, the step of a dual number corrects its derivatives.
+    ///
+    /// # Errors
+    /// The vector field's error, with the time of the evaluation.
+    fn correct(
+        &mut self,
+        _f: &dyn VectorField<S>,
+        _scheme: &Scheme<S>,
+        _t: &S::Clock,
+        _y: &mut S,
+        _scratch: (&mut S, &mut S),
+    ) -> Result<(), FieldFailure<S::Clock>> {
+        Ok(())
+    }
+
     /// Whether some equations are algebraic.
     fn is_constrained(&self) -> bool {
         false
     }
+
+    /// The number of stages of the last step, if it differs between steps.
+    fn num_stages(&self) -> Option<usize> {
+        None
+    }
+
+    /// Computes the next step with this number of stages, if it differs between steps.
+    fn set_num_stages(&mut self, _num_stages: usize) {}
 
     /// Returns the counts since the last call of this function, and resets them.
     fn take_counts(&mut self) -> Counts;

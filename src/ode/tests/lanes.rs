@@ -126,7 +126,7 @@ fn stiffness_is_detected_in_lanes_whatever_the_neighbors() {
         let stiff: Vec<usize> = together.warnings.iter().map(|(index, _)| *index).collect();
         assert_eq!(stiff, (0..40).step_by(3).collect::<Vec<_>>(), "{level:?}: {together}");
         for &(index, warning) in &together.warnings {
-            let Warning::Stiff { t } = warning;
+            let Warning::Stiff { t } = warning else { panic!("{warning}") };
             assert!(t > 0.1 && t < 2.5, "{level:?} {index}: {warning}");
             assert_eq!(solve(&rates[index..=index], level).warnings, [(0, warning)], "{level:?} {index}");
         }

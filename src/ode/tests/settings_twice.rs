@@ -92,8 +92,7 @@ fn selections_of_steps_add_up_or_are_refused() {
     for (a, b) in (0..7).flat_map(|a| (0..7).map(move |b| (a, b))) {
         let both = solve(SaveAt::every_nth_step(a).and_every_nth_step(b));
         if a > 0 && b > 0 && a % b > 0 && b % a > 0 {
-            let message =
-                format!("save_at selects every {}th and every {}th accepted step", a.min(b), a.max(b));
+            let message = format!("save_at: every {}th and every {}th accepted step", a.min(b), a.max(b));
             assert!(both.unwrap_err().to_string().starts_with(&message));
             assert!(solve(SaveAt::every_nth_step(a).and_every_nth_step(b).and_steps()).is_ok());
             continue;
