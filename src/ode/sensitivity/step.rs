@@ -12,7 +12,7 @@ pub(super) struct Method<'a> {
     pub scheme: Scheme<'a, Y>,
     interpolant: Interpolant,
     pub carry: Carry<Y>,
-    k: Vec<Y>,
+    weights: Vec<f64>,
 }
 
 impl<'a> Method<'a> {
@@ -20,7 +20,9 @@ impl<'a> Method<'a> {
         let mut carry = Carry::new(0.0, y.clone(), scheme.tableau.num_stages());
         make_memory(&scheme, resolved, &mut carry);
         let interpolant = Interpolant::of(&scheme.tableau);
-        Method { k: vec![y.clone(); interpolant.num_stages()], scheme, interpolant, carry }
+        let num_stages = interpolant.num_stages();
+        carry.k.resize(carry.k.len().max(num_stages), y.clone());
+        Method { scheme, interpolant, carry, weights: vec![0.0; num_stages] }
     }
 
     /// Makes the memory of a stiff method new: a Jacobian at the same values may have other derivatives.
@@ -54,11 +56,10 @@ impl<'a> Method<'a> {
 
     /// The step that was computed last.
     pub fn step<'s>(&'s mut self, field: &'s Moving<'s>, span: &'s Span<f64>, end: f64) -> Step<'s> {
-        let Method { scheme, interpolant, carry, k } = self;
-        let Carry { y, y1, k: stages, .. } = carry;
-        let num_stages = scheme.tableau.num_stages();
-        k.iter_mut().zip(&stages[..num_stages]).for_each(|(k, stage)| k.copy_of(stage));
-        Step { field, scheme, span, interpolant, end, y0: y, y1, k, is_complete: false }
+        let Method { scheme, interpolant, carry, weights } = self;
+        let Carry { y, y1, k, .. } = carry;
+        let k = &mut k[..interpolant.num_stages()];
+        Step { field, scheme, span, interpolant, end, y0: y, y1, k, weights, is_complete: false }
     }
 }
 
@@ -99,14 +100,16 @@ pub(super) struct Step<'s> {
     end: f64,
     y0: &'s Y,
     pub y1: &'s Y,
-    /// The stages of the curve.
+    /// The stages, then those of the curve; the latter are valid if `is_complete`.
     k: &'s mut [Y],
+    /// Scratch.
+    weights: &'s mut [f64],
     is_complete: bool,
 }
 
 impl Step<'_> {
-    /// The state at the time s within the step, and its derivative by s.
-    pub fn at(&mut self, s: f64) -> (Y, Y) {
+    /// Computes the stages of the curve that are missing.
+    fn complete(&mut self) {
         let Step { field, scheme, span, interpolant, end, y0, y1, .. } = *self;
         if !self.is_complete {
             let times = (&field.t, &end);
@@ -114,30 +117,39 @@ impl Step<'_> {
                 .expect("invariant: a `vector_field!` does not fail");
             self.is_complete = true;
         }
-        let segment = Segment { t: field.t, h: field.h, y: y0, k: &*self.k };
-        let mut weights = vec![0.0; interpolant.num_stages()];
-        let zero = vec![D::from(0.0); y0.len()];
-        let (mut y, mut slope) = (zero.clone(), zero.clone());
-        segment.derivative(interpolant, s, &mut weights, &zero, &mut slope);
-        if s == end {
-            y.copy_from_slice(y1);
-        } else {
-            segment.eval(interpolant, s, &mut weights, &mut y);
+    }
+
+    /// The state at the time s within the step.
+    fn state_at(&mut self, s: f64) -> Y {
+        let mut y = self.y1.clone();
+        if s != self.end {
+            self.complete();
+            let segment = Segment { t: self.field.t, h: self.field.h, y: self.y0, k: &*self.k };
+            segment.eval(self.interpolant, s, self.weights, &mut y);
         }
+        y
+    }
+
+    /// The state at the time s within the step, and its derivative by s.
+    pub fn at(&mut self, s: f64) -> (Y, Y) {
+        self.complete();
+        let y = self.state_at(s);
+        let zero = vec![D::from(0.0); y.len()];
+        let mut slope = zero.clone();
+        let segment = Segment { t: self.field.t, h: self.field.h, y: self.y0, k: &*self.k };
+        segment.derivative(self.interpolant, s, self.weights, &zero, &mut slope);
         (y, slope)
     }
 
     /// The state at the time s, as a time without derivatives.
     pub fn at_fixed(&mut self, s: f64) -> Y {
         let delta = self.field.tangent_at(s);
-        if s == self.end && delta == FIXED {
-            return self.y1.clone();
+        if delta == FIXED {
+            return self.state_at(s);
         }
         let (mut y, slope) = self.at(s);
-        if delta != FIXED {
-            for (y, slope) in y.iter_mut().zip(&slope) {
-                y.tangent.iter_mut().zip(&delta).for_each(|(y, delta)| *y -= delta * slope.value);
-            }
+        for (y, slope) in y.iter_mut().zip(&slope) {
+            y.tangent.iter_mut().zip(&delta).for_each(|(y, delta)| *y -= delta * slope.value);
         }
         y
     }
