@@ -38,15 +38,30 @@ pub(super) fn search(
 }
 
 /// `root` with the derivatives of the time at which `event_fn` is 0. The result has no derivatives if `occurrence`
-/// is false, or if the derivative of `event_fn` is 0 or not finite.
+/// is false. If the derivative of `event_fn` by t is 0 or not finite, the event grazes zero, and the derivatives
+/// are NaN. Only the time of a condition, whose value is 1 or -1 even at the root, is a constant.
 pub(super) fn implicit(event_fn: &dyn Fn(&Tensor) -> Tensor, root: &Tensor, occurrence: &Tensor) -> Tensor {
-    let newton = |t: &Tensor| {
+    let crossing = |t: &Tensor| {
         let (g, derivative) = jvp(event_fn, t, &number(1.0));
-        let is_crossing = occurrence.and(&derivative.ne(0.0)).and(&(&g / &derivative).is_finite());
-        let derivative = is_crossing.select(&derivative, &number(1.0));
-        t - is_crossing.select(&(g / derivative), &number(0.0))
+        let crosses = occurrence.and(&derivative.ne(0.0)).and(&(&g / &derivative).is_finite());
+        (g, derivative, crosses)
+    };
+    let newton = |t: &Tensor| {
+        let (g, derivative, crosses) = crossing(t);
+        let derivative = crosses.select(&derivative, &number(1.0));
+        t - crosses.select(&(g / derivative), &number(0.0))
     };
     let root = root.stop_gradient();
     let t = newton(&newton(&root));
-    root + (&t - t.stop_gradient())
+    let (g, _, crosses) = crossing(&root);
+    let grazes = occurrence.and(&crosses.not()).and(&g.abs().ne(1.0));
+    &root + (&t - t.stop_gradient()) + undefined(&g, &grazes)
+}
+
+/// 0, whose derivatives with respect to all that `g` depends on are NaN where `holds`.
+fn undefined(g: &Tensor, holds: &Tensor) -> Tensor {
+    let zero = holds.select(&(g - g.stop_gradient()), &number(1.0));
+    // The derivative of the square root is infinite at 0, and infinity times 0 is NaN.
+    let root = zero.sqrt();
+    holds.select(&(&root * root.stop_gradient()), &number(0.0))
 }

@@ -10,6 +10,7 @@ mod event_records;
 mod events;
 mod failures;
 mod floors;
+mod forward;
 mod input;
 mod instants;
 mod kept;
