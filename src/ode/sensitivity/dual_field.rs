@@ -11,6 +11,8 @@ use std::marker::PhantomData;
 pub(super) struct DualField<'a, G: GenericField<N>, const N: usize> {
     pub field: G::Of<D>,
     pub nested: G::Of<NestedDual>,
+    /// The parameters without derivatives.
+    pub constant: G::Of<D>,
     /// The functions of each event, and of each list of times; `None` for a list without derivatives.
     pub events: &'a [&'a FieldEvent<G, N>],
     pub times: &'a [&'a FieldTimes<G, N>],
@@ -62,6 +64,11 @@ impl<G: GenericField<N>, const N: usize> DualFunctions for DualField<'_, G, N> {
     }
     fn event(&self, index: usize, t: D, y: &[D]) -> D {
         (self.events[index].when.dual)(&self.field, t, array(y))
+    }
+    fn event_rate(&self, index: usize, t: f64, y: &[D], slope: &[D]) -> f64 {
+        let along = |x: f64, rate: f64| D { value: x, tangent: from_fn(|p| if p == 0 { rate } else { 0.0 }) };
+        let y = from_fn(|j| along(y[j].value, slope[j].value));
+        (self.events[index].when.dual)(&self.constant, along(t, 1.0), &y).tangent[0]
     }
     fn reset_by_event(&self, index: usize, t: D, y: &mut [D]) {
         if let Some(then) = &self.events[index].then {

@@ -242,8 +242,9 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> SensitivityBuil
                 }
                 Start::Numbers(y0) => from_fn(|j| variable(y0[j], directions.of_y0(j), pass)),
             };
-            let field =
-                DualField { field: dual, nested, events: &events, times: &times, observed: &self.observed };
+            let constant = field.map_params(D::from);
+            let observed = &self.observed;
+            let field = DualField { field: dual, nested, constant, events: &events, times: &times, observed };
             (field, y0)
         };
         let fields: Vec<_> = (0..directions.num_passes()).map(pass).collect();

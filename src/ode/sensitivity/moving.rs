@@ -30,6 +30,8 @@ pub(super) trait DualFunctions: Sync {
     fn columns(&self, t: D, y: &[D], colors: (&[usize], usize), column: &mut dyn FnMut(usize, &[D]));
     /// The function of an event.
     fn event(&self, index: usize, t: D, y: &[D]) -> D;
+    /// The derivative of an event's function by t alone, where y is on a curve with this slope.
+    fn event_rate(&self, index: usize, t: f64, y: &[D], slope: &[D]) -> f64;
     /// The state reset of an event, if it has one.
     fn reset_by_event(&self, index: usize, t: D, y: &mut [D]);
     /// An entry of a list of times.

@@ -275,12 +275,7 @@ impl<'a> Replay<'a> {
         let (mut y, slope) = step.at(s);
         let delta = step.field.tangent_at(s);
         let g = self.functions.event(index, D { value: s, tangent: delta }, &y);
-        let along = |(y, slope): (&D, &D)| D {
-            value: y.value,
-            tangent: std::array::from_fn(|p| if p == 0 { slope.value } else { 0.0 }),
-        };
-        let moved: Y = y.iter().zip(&slope).map(along).collect();
-        let rate = self.functions.event(index, D::variable(s, 0), &moved).tangent[0];
+        let rate = self.functions.event_rate(index, s, &y, &slope);
         let by_s: Tangent = g.tangent.map(|g| -g / rate);
         let is_crossing = rate != 0.0 && by_s.iter().all(|x| x.is_finite());
         if !is_crossing {

@@ -33,6 +33,7 @@ mod replays;
 mod rosenbrock_conditions;
 mod saving;
 mod sensitivity;
+mod sensitivity_reference;
 mod settings_twice;
 mod shapes;
 mod states;
