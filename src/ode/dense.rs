@@ -159,6 +159,17 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         ts.iter().map(|&t| self.eval(t)).collect()
     }
 
+    /// The number of the step that contains t, and the start and the size that its stages were computed for; `None`
+    /// if there are no steps.
+    pub(super) fn step_at(&self, t: f64) -> Result<Option<(usize, f64, f64)>, ConfigError> {
+        Ok(self.find(t)?.map(|i| (i, self.step_times[i], self.hs[i])))
+    }
+
+    /// The end of step i.
+    pub(super) fn end_of(&self, i: usize) -> f64 {
+        self.step_times[i + 1]
+    }
+
     fn segment(&self, i: usize) -> Segment<'_, Y> {
         let Piece { interpolant, step, stage } = self.piece(i);
         let s = interpolant.num_stages();

@@ -2,33 +2,56 @@
 
 use super::directions::Directions;
 use super::moving::D;
-use super::replay::Passed;
+use super::replay::{Curve, Passed};
 use super::{EventSensitivity, Sensitivity};
-use crate::ode::{DIRECTIONS, GenericField, NumberFn, Solution, Warning};
+use crate::ode::{ConfigError, DIRECTIONS, GenericField, NumberFn, Solution, Warning};
 use std::array::from_fn;
 
-/// The tangents of all passes.
-pub(super) struct Derivatives<'a, G> {
+/// The dense output of all passes.
+#[derive(Clone, Debug)]
+pub(super) struct Curves<G> {
+    pub each: Vec<Curve>,
+    pub field: G,
+    pub directions: Directions,
+}
+
+impl<G> Curves<G> {
+    /// The derivatives of the state at t with respect to the parameters and to y0.
+    ///
+    /// # Errors
+    /// As [`DenseOutput::eval`](crate::ode::DenseOutput::eval).
+    pub fn at<const N: usize>(&self, t: f64) -> Result<(G::Of<[f64; N]>, [[f64; N]; N]), ConfigError>
+    where
+        G: GenericField<N>,
+    {
+        let states = self.each.iter().map(|curve| curve.at_fixed(t)).collect::<Result<Vec<_>, _>>()?;
+        let Curves { field, directions, .. } = self;
+        Ok(Derivatives { field, passes: &states, directions }.of_state(|y| y))
+    }
+}
+
+/// The tangents of all passes, of which each is a `T`.
+pub(super) struct Derivatives<'a, G, T> {
     pub field: &'a G,
-    pub passes: &'a [Passed],
+    pub passes: &'a [T],
     pub directions: &'a Directions,
 }
 
-impl<G> Derivatives<'_, G> {
+impl<G, T> Derivatives<'_, G, T> {
     /// The derivative of a number of each pass in a direction; NaN without a direction.
-    fn along(&self, direction: Option<usize>, number: impl Fn(&Passed) -> D) -> f64 {
+    fn along(&self, direction: Option<usize>, number: impl Fn(&T) -> D) -> f64 {
         direction.map_or(f64::NAN, |direction| {
             number(&self.passes[direction / DIRECTIONS]).tangent[direction % DIRECTIONS]
         })
     }
 
     /// The derivatives of a number with respect to y0.
-    fn by_y0<const N: usize>(&self, number: impl Fn(&Passed) -> D) -> [f64; N] {
+    fn by_y0<const N: usize>(&self, number: impl Fn(&T) -> D) -> [f64; N] {
         from_fn(|j| self.along(self.directions.of_y0(j), &number))
     }
 
     /// The derivatives of a number with respect to the parameters.
-    fn by_params<const N: usize>(&self, number: impl Fn(&Passed) -> D) -> G::Of<f64>
+    fn by_params<const N: usize>(&self, number: impl Fn(&T) -> D) -> G::Of<f64>
     where
         G: GenericField<N>,
     {
@@ -40,7 +63,7 @@ impl<G> Derivatives<'_, G> {
     }
 
     /// The derivatives of a state with respect to y0 and to the parameters.
-    fn of_state<const N: usize>(&self, state: impl Fn(&Passed) -> &[D]) -> (G::Of<[f64; N]>, [[f64; N]; N])
+    fn of_state<const N: usize>(&self, state: impl Fn(&T) -> &[D]) -> (G::Of<[f64; N]>, [[f64; N]; N])
     where
         G: GenericField<N>,
     {
@@ -53,7 +76,7 @@ impl<G> Derivatives<'_, G> {
     }
 
     /// The derivatives of a list of numbers as a matrix `[number, direction]`.
-    fn matrix(&self, numbers: impl Fn(&Passed) -> &[D]) -> Vec<f64> {
+    fn matrix(&self, numbers: impl Fn(&T) -> &[D]) -> Vec<f64> {
         let rows = self.passes.first().map_or(0, |passed| numbers(passed).len());
         let mut matrix = Vec::with_capacity(rows * self.directions.count);
         for row in 0..rows {
@@ -63,12 +86,14 @@ impl<G> Derivatives<'_, G> {
         }
         matrix
     }
+}
 
+impl<G: Clone> Derivatives<'_, G, Passed> {
     /// The solution with its derivatives.
     pub fn of<const N: usize>(
         &self,
         solution: Solution<[f64; N]>,
-        observed: &[NumberFn<G, N>],
+        (observed, curves): (&[NumberFn<G, N>], Vec<Curve>),
     ) -> Sensitivity<G, N>
     where
         G: GenericField<N>,
@@ -126,6 +151,7 @@ impl<G> Derivatives<'_, G> {
             rtol: solution.rtol,
             atol: solution.atol,
             dense: solution.dense,
+            curves: Curves { each: curves, field: self.field.clone(), directions: self.directions.clone() },
         }
     }
 }

@@ -6,6 +6,7 @@ use super::replay::{Row, RowKind};
 use crate::ode::{DIRECTIONS, Dual, GenericField, SaveAt, Solution};
 
 /// The directions of a solve: the selected parameters in the order of declaration, then the components of y0.
+#[derive(Clone, Debug)]
 pub(super) struct Directions {
     /// The direction of each parameter.
     params: Vec<Option<usize>>,

@@ -204,12 +204,14 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> SensitivityBuil
             planned: &planned(&self.ode.times, (t0, t1)),
             fails_at_last: matches!(solution.outcome, Outcome::Failed { .. } | Outcome::MaxEvents { .. }),
             num_observed: self.observed.len(),
+            dense: self.ode.save_at.dense,
             resolved: &resolved,
         };
         let directions = Directions::new(&self.ode.field, self.selected.as_deref(), &start);
-        let passes = self.replay(&track, &directions, &start);
+        let mut passes = self.replay(&track, &directions, &start);
+        let curves = passes.iter_mut().filter_map(|passed| passed.curve.take()).collect();
         let derivatives = Derivatives { field: &self.ode.field, passes: &passes, directions: &directions };
-        let found = derivatives.of(solution, &self.observed);
+        let found = derivatives.of(solution, (&self.observed, curves));
         if let Some(error) = failure {
             return Err(error.map(|()| found));
         }

@@ -10,8 +10,9 @@ use super::step::{Method, Step};
 use super::tape::Tape;
 use crate::ode::given_times::Planned;
 use crate::ode::stiff::Consistency;
-use crate::ode::{Carry, DIRECTIONS, Resolved, Span};
+use crate::ode::{Carry, ConfigError, DIRECTIONS, DenseOutput, Resolved, Span};
 use crate::simd::{Level, is_fused};
+use std::sync::Arc;
 
 /// A plain solve, without the types of its state and of its vector field.
 pub(super) struct Track<'a> {
@@ -27,6 +28,8 @@ pub(super) struct Track<'a> {
     /// Whether the solve ended before the resets of the last step were complete.
     pub fails_at_last: bool,
     pub num_observed: usize,
+    /// Whether dense output is saved.
+    pub dense: bool,
     pub resolved: &'a Resolved,
 }
 
@@ -68,6 +71,38 @@ pub(super) struct Passed {
     pub events: Vec<(D, Y)>,
     /// The events whose time has no derivative.
     pub grazing: Vec<(usize, f64)>,
+    /// The dense output, if it is saved.
+    pub curve: Option<Curve>,
+}
+
+/// The dense output of a pass.
+#[derive(Clone, Debug)]
+pub(super) struct Curve {
+    /// The states, as functions of times that move with the steps.
+    states: DenseOutput<Y>,
+    /// The tangents of the ends of each step.
+    tangents: Vec<[Tangent; 2]>,
+}
+
+impl Curve {
+    /// The state at t, as a time without derivatives.
+    ///
+    /// # Errors
+    /// As [`DenseOutput::eval`].
+    pub fn at_fixed(&self, t: f64) -> Result<Y, ConfigError> {
+        let Some((i, start, h)) = self.states.step_at(t)? else { return self.states.eval(t) };
+        let [a, b] = self.tangents[i];
+        if (a == FIXED && b == FIXED) || t == self.states.end_of(i) {
+            return self.states.eval(t);
+        }
+        let (mut y, slope) = self.states.eval_with_derivative(t)?;
+        for (y, slope) in y.iter_mut().zip(&slope) {
+            for p in 0..DIRECTIONS {
+                y.tangent[p] -= (a[p] + (b[p] - a[p]) * (t - start) / h) * slope.value;
+            }
+        }
+        Ok(y)
+    }
 }
 
 /// The replay of a solve in the directions of a pass.
@@ -103,6 +138,7 @@ impl<'a> Replay<'a> {
             observed: vec![],
             events: vec![],
             grazing: vec![],
+            curve: None,
         };
         Replay {
             track,
@@ -135,6 +171,11 @@ impl<'a> Replay<'a> {
             let (mut now, mut other) = (first, stiff);
             let mut switches = track.tape.switches.iter().peekable();
             self.begin(&mut now);
+            if track.dense {
+                let mut states = DenseOutput::new(Arc::clone(&now.interpolant), track.span.0);
+                states.point(&self.y);
+                self.out.curve = Some(Curve { states, tangents: vec![] });
+            }
             for i in 0..last {
                 if switches.next_if(|at| **at == i).is_some() {
                     let stiff = other.as_mut().expect("invariant: only a solve with two methods switches");
@@ -210,6 +251,12 @@ impl<'a> Replay<'a> {
             } else {
                 self.save(tangent, &y);
             }
+        }
+        if let Some(curve) = &mut self.out.curve {
+            let end = step.at_fixed(stop);
+            let (interpolant, segment) = step.segment();
+            curve.states.push(interpolant, &segment, (stop, &end));
+            curve.tangents.push([a, b]);
         }
         std::mem::swap(&mut self.y, &mut y);
         self.a = tangent;

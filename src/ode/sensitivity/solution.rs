@@ -1,5 +1,6 @@
 //! `Sensitivity`: a solution with its derivatives.
 
+use super::assemble::Curves;
 use crate::ode::shown::shown;
 use crate::ode::{ConfigError, DenseOutput, GenericField, Outcome, Stats, Tol, Warning};
 use std::fmt;
@@ -62,6 +63,7 @@ pub struct Sensitivity<G: GenericField<N>, const N: usize> {
     /// The absolute tolerance used.
     pub atol: Tol,
     pub(super) dense: Option<DenseOutput<[f64; N]>>,
+    pub(super) curves: Curves<G>,
     /// The numbers of observables, or of components if there are none, and of directions.
     pub(super) sizes: [usize; 2],
     pub(super) matrix: Vec<f64>,
@@ -96,6 +98,33 @@ impl<G: GenericField<N>, const N: usize> Sensitivity<G, N> {
     pub fn sensitivity_matrix(&self) -> (&[f64], [usize; 3]) {
         let [rows, directions] = self.sizes;
         (&self.matrix, [self.ts.len(), rows, directions])
+    }
+
+    /// The state at `t`, and its derivatives with respect to the parameters and to y0, from dense output. `t` is a
+    /// given time: it has no derivatives.
+    ///
+    /// # Errors
+    /// As [`DenseOutput::eval`]; [`ConfigError::NotSaved`] unless
+    /// [`SaveAt::dense`](crate::ode::SaveAt::dense) was selected.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::ode::{Ode, SaveAt};
+    /// flowline::vector_field! {
+    ///     struct Decay<R> { rate: R }
+    ///     fn eval(&self, _t, y: &[R; 1]) -> [R; 1] { [-self.rate * y[0]] }
+    /// }
+    /// let decay = Ode::from_generic(Decay { rate: 2.0 }).rtol(1e-9).save_at(SaveAt::dense());
+    /// let s = decay.forward_sensitivity().solve(0.0, 1.0, [3.0])?;
+    /// let (y, by_parameters, by_y0) = s.eval(0.3)?;
+    /// assert!((by_parameters.rate[0] + 0.3 * y[0]).abs() < 1e-7);
+    /// assert!((by_y0[0][0] - y[0] / 3.0).abs() < 1e-7);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    pub fn eval(&self, t: f64) -> Result<([f64; N], G::Of<[f64; N]>, [[f64; N]; N]), ConfigError> {
+        let y = self.dense()?.eval(t)?;
+        let (by_params, by_y0) = self.curves.at(t)?;
+        Ok((y, by_params, by_y0))
     }
 
     /// The dense output of the plain solve.

@@ -6,11 +6,12 @@ use crate::ode::stages::{First, Times, stages};
 use crate::ode::stiff::{make_memory, stiff_stages};
 use crate::ode::{Carry, Interpolant, Resolved, Scheme, Span, State, complete};
 use crate::simd::{Level, Work, run_narrow};
+use std::sync::Arc;
 
 /// The memory of one method.
 pub(super) struct Method<'a> {
     pub scheme: Scheme<'a, Y>,
-    interpolant: Interpolant,
+    pub interpolant: Arc<Interpolant>,
     pub carry: Carry<Y>,
     weights: Vec<f64>,
 }
@@ -19,7 +20,7 @@ impl<'a> Method<'a> {
     pub fn new(scheme: Scheme<'a, Y>, resolved: &Resolved, y: &Y) -> Self {
         let mut carry = Carry::new(0.0, y.clone(), scheme.tableau.num_stages());
         make_memory(&scheme, resolved, &mut carry);
-        let interpolant = Interpolant::of(&scheme.tableau);
+        let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
         let num_stages = interpolant.num_stages();
         carry.k.resize(carry.k.len().max(num_stages), y.clone());
         Method { scheme, interpolant, carry, weights: vec![0.0; num_stages] }
@@ -95,7 +96,7 @@ pub(super) struct Step<'s> {
     pub field: &'s Moving<'s>,
     scheme: &'s Scheme<'s, Y>,
     span: &'s Span<f64>,
-    interpolant: &'s Interpolant,
+    interpolant: &'s Arc<Interpolant>,
     /// The end for which the stages were computed.
     end: f64,
     y0: &'s Y,
@@ -117,6 +118,13 @@ impl Step<'_> {
                 .expect("invariant: a `vector_field!` does not fail");
             self.is_complete = true;
         }
+    }
+
+    /// The step as a segment of dense output, with its stages.
+    pub fn segment(&mut self) -> (&Arc<Interpolant>, Segment<'_, Y>) {
+        self.complete();
+        let segment = Segment { t: self.field.t, h: self.field.h, y: self.y0, k: &*self.k };
+        (self.interpolant, segment)
     }
 
     /// The state at the time s within the step.
