@@ -56,11 +56,15 @@ pub(super) fn variable(x: f64, direction: Option<usize>, pass: usize) -> D {
 }
 
 /// What is saved at each saved time.
-pub(super) fn rows_of<Y>(save_at: &SaveAt, solution: &Solution<Y>) -> Vec<Row> {
-    let steps = &solution.step_times;
-    let mut step = 0;
+pub(super) fn rows_of<Y>(save_at: &SaveAt, (t0, t1): (f64, f64), solution: &Solution<Y>) -> Vec<Row> {
+    let (given, steps) = (save_at.in_order(t0, t1), &solution.step_times);
+    let sign = if t1 < t0 { -1.0 } else { 1.0 };
+    let (mut next, mut step) = (0, 0);
     let mut kind = |t: f64| {
-        if save_at.ts.contains(&t) {
+        while given.ts.get(next).is_some_and(|at| at * sign < t * sign) {
+            next += 1;
+        }
+        if given.ts.get(next) == Some(&t) {
             return RowKind::Given;
         }
         while steps.get(step).is_some_and(|at| *at != t) {

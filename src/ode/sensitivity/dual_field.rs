@@ -70,6 +70,9 @@ impl<G: GenericField<N>, const N: usize> DualFunctions for DualField<'_, G, N> {
         let y = from_fn(|j| along(y[j].value, slope[j].value));
         (self.events[index].when.dual)(&self.constant, along(t, 1.0), &y).tangent[0]
     }
+    fn resets(&self, index: usize) -> bool {
+        self.events[index].then.is_some()
+    }
     fn reset_by_event(&self, index: usize, t: D, y: &mut [D]) {
         if let Some(then) = &self.events[index].then {
             let after = (then.dual)(&self.field, t, array(y), D::from(0.0));

@@ -189,7 +189,7 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> SensitivityBuil
             Some(SolveError::Config(error)) => return Err(error.into()),
             failure => failure,
         };
-        let rows = rows_of(&self.ode.save_at, &solution);
+        let rows = rows_of(&self.ode.save_at, (t0, t1), &solution);
         let events = solution.events.iter().zip(&tape.event_steps);
         let track = Track {
             span: (t0, t1),
@@ -203,6 +203,10 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> SensitivityBuil
                 .collect::<Vec<_>>(),
             planned: &planned(&self.ode.times, (t0, t1)),
             fails_at_last: matches!(solution.outcome, Outcome::Failed { .. } | Outcome::MaxEvents { .. }),
+            ended_by: match solution.outcome {
+                Outcome::Event { index, .. } => Some(index),
+                _ => None,
+            },
             num_observed: self.observed.len(),
             dense: self.ode.save_at.dense,
             resolved: &resolved,

@@ -32,6 +32,8 @@ pub(super) trait DualFunctions: Sync {
     fn event(&self, index: usize, t: D, y: &[D]) -> D;
     /// The derivative of an event's function by t alone, where y is on a curve with this slope.
     fn event_rate(&self, index: usize, t: f64, y: &[D], slope: &[D]) -> f64;
+    /// Whether an event resets the state.
+    fn resets(&self, index: usize) -> bool;
     /// The state reset of an event, if it has one.
     fn reset_by_event(&self, index: usize, t: D, y: &mut [D]);
     /// An entry of a list of times.

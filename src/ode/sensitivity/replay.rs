@@ -27,6 +27,8 @@ pub(super) struct Track<'a> {
     pub planned: &'a [Planned],
     /// Whether the solve ended before the resets of the last step were complete.
     pub fails_at_last: bool,
+    /// The index of the event that ended the solve.
+    pub ended_by: Option<usize>,
     pub num_observed: usize,
     /// Whether dense output is saved.
     pub dense: bool,
@@ -233,7 +235,9 @@ impl<'a> Replay<'a> {
         let mut group: Vec<(usize, D, Y)> = vec![];
         while let Some(&event) = track.events.get(self.next_event).filter(|event| event.step == i) {
             let (t, y) = self.event(&mut step, event);
-            if cut.is_some() && event.t == stop {
+            // An event without a reset has no effect on the rest of the solution.
+            let acts = self.functions.resets(event.index) || track.ended_by == Some(event.index);
+            if cut.is_some() && event.t == stop && acts {
                 group.push((event.index, t, y.clone()));
             }
             self.out.events.push((t, y));
@@ -262,12 +266,18 @@ impl<'a> Replay<'a> {
         self.a = tangent;
         let acts = cut.is_some() && !(is_last && track.fails_at_last);
         if acts {
-            for (index, t, _) in group {
+            for (index, t, _) in &group {
                 self.advance(stop, t.tangent);
-                self.functions.reset_by_event(index, t, &mut self.y);
+                self.functions.reset_by_event(*index, *t, &mut self.y);
+            }
+            // The solve ends at the time of the event that ends it, even if other events act there after it.
+            let ended_by = track.ended_by.filter(|_| is_last);
+            if let Some((_, t, _)) = group.iter().find(|(index, ..)| Some(*index) == ended_by) {
+                self.advance(stop, t.tangent);
             }
         }
-        let resets = self.reset_at(stop);
+        // A planned time at which the solve has ended has not moved its end.
+        let resets = (!is_last || self.num_resets < track.tape.num_resets) && self.reset_at(stop);
         if (acts || resets) && !is_last {
             method.forget(track.resolved, &self.y);
             self.solve_constraints(stop, method);
@@ -309,7 +319,7 @@ impl<'a> Replay<'a> {
         self.eval.call(&D { value: t, tangent: self.a }, &self.y, &mut rate);
         let is_known = self.track.resolved.mass().is_none();
         for (y, rate) in self.y.iter_mut().zip(&rate) {
-            for p in 0..to.len() {
+            for p in (0..to.len()).filter(|p| to[*p] != self.a[*p]) {
                 let change = rate.value * (to[p] - self.a[p]);
                 y.tangent[p] += if is_known { change } else { f64::NAN };
             }
