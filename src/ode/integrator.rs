@@ -73,6 +73,28 @@ impl<Y: PlainState> Integrator<Y> {
         })
     }
 
+    /// Starts again at t0 from `y`, the state after resets, with the algebraic equations solved for it.
+    pub fn start_again(
+        &mut self,
+        f: &dyn VectorField<Y>,
+        (scheme, resolved): (&Scheme<Y>, &Resolved),
+        y: Y,
+    ) -> Result<(), SolveError> {
+        self.cut(self.carry.t, y);
+        self.solve_constraints(f, scheme)?;
+        if self.carry.status != status::RUNNING {
+            return Ok(());
+        }
+        let again = start(&f, scheme, &self.span, self.carry.y.clone());
+        let mut carry = again.map_err(|failure| field_error(failure, 0.0))?;
+        make_memory(scheme, resolved, &mut carry);
+        carry.num_fn_evals += self.carry.num_fn_evals;
+        carry.num_jac_evals += self.carry.num_jac_evals;
+        carry.num_factorizations += self.carry.num_factorizations;
+        (self.before, self.carry) = (Before::of(&carry), carry);
+        Ok(())
+    }
+
     /// Attempts steps until `most` are accepted or the solve has ended. Returns how many were accepted, and
     /// appends their end times to `step_times`. With `remember`, the start of the step is stored, so that its
     /// dense output can be computed or the step undone; `most` is then 1.

@@ -223,7 +223,8 @@ fn run_any<Y: PlainState, O>(
     let schemes = Schemes { first: &scheme, stiff: stiff.as_ref(), resolved };
     let (mut resets, mut first) = (Resets::new(selection.times, span), y0.clone());
     let begun = resets.act(span.0, &mut first);
-    let begun = begun.and_then(|()| Integrator::new(field, (&scheme, resolved), span, first));
+    let begun =
+        begun.and_then(|()| begin(field, (&scheme, resolved), span, (&y0, first, resets.num_done > 0)));
     let mut integrator = match begun {
         Ok(integrator) => integrator,
         Err(error) => return (unstarted(span.0, y0, resolved, &scheme), Some(error)),
@@ -261,6 +262,22 @@ fn run_any<Y: PlainState, O>(
         ..unstarted(span.0, integrator.carry.y, resolved, &scheme)
     };
     (solution, failure)
+}
+
+/// The solve at its start, from `first`, the state that resets at t0 have made of `y0`.
+fn begin<Y: PlainState>(
+    field: &dyn VectorField<Y>,
+    how: (&Scheme<Y>, &Resolved),
+    span: (f64, f64),
+    (y0, first, has_reset): (&Y, Y, bool),
+) -> Result<Integrator<Y>, SolveError> {
+    if !has_reset || how.1.mass().is_none() {
+        return Integrator::new(field, how, span, first);
+    }
+    // Algebraic equations must hold for y0. After the resets they are solved again.
+    let mut integrator = Integrator::new(field, how, span, y0.clone())?;
+    integrator.start_again(field, how, first)?;
+    Ok(integrator)
 }
 
 /// Takes steps until the solve has ended.

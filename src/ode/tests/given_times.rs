@@ -324,10 +324,8 @@ fn algebraic_variables_are_solved_again_after_a_reset() {
         let ode = ode.on_times(&[(at, 3.0)], |_t, y, x| y[0] += x);
         let solution = ode.solve(0.0, 1.0, [1.0, 2.0]).unwrap_or_else(|error| panic!("at {at}: {error}"));
         let y1 = (-1.0_f64).exp() + 3.0 * (at - 1.0).exp();
-        assert!(
-            (solution.y1[0] - y1).abs() < 1e-6 && (solution.y1[1] - 2.0 * y1).abs() < 1e-6,
-            "{solution:?}"
-        );
+        let off = [solution.y1[0] - y1, solution.y1[1] - 2.0 * y1].map(f64::abs);
+        assert!(off[0] < allowed && off[1] < allowed, "{method} {at}: {off:?}");
         for (t, y) in solution.ts.iter().zip(&solution.ys) {
             assert!((y[1] - 2.0 * y[0]).abs() < allowed, "at {t}: {y:?}");
         }

@@ -402,7 +402,9 @@ impl<'a> Reference<'a> {
             let mut group = vec![];
             for (k, event) in solution.events.iter().enumerate().filter(|(k, _)| tape.event_steps[*k] == i) {
                 let theta = self.event(&step, self.case.events[event.index].1, event.t);
+                // With fixed times of the events, rounding errors of the values may grow from event to event.
                 let (t, y) = (step.time(theta), step.at(theta));
+                let y = from_fn(|j| C { re: event.y[j], ..y[j] });
                 let acts = self.case.events[event.index].2 > 0
                     || matches!(solution.outcome, Outcome::Event { index, .. } if index == event.index);
                 if cut.is_some() && event.t == stop && acts {
@@ -500,7 +502,8 @@ fn derivatives_are_those_of_the_algorithm_with_truly_moved_times() {
             let (plain, planned, found) = (&ran, case.planned(), Found::default());
             let reference =
                 Reference { case: &case, field: &field, plain, planned, t: C::from(t0), y, found };
-            let off = difference(&pairs(&s, &reference.run(), direction));
+            let all = pairs(&s, &reference.run(), direction);
+            let off = difference(&all);
             worst = worst.max(off);
             if !(off < 1e-12) {
                 failures.push((number, direction, off));
