@@ -147,7 +147,9 @@ pub(super) fn planned<Y>(lists: &[TimeList<'_, Y>], (t0, t1): (f64, f64)) -> Vec
         all.extend(entries.iter().enumerate().map(|(i, e)| Planned { t: e.t, x: e.x, list, entry: i, acts }));
     }
     all.retain(|one| one.t * sign >= t0 * sign && one.t * sign < t1 * sign);
-    all.sort_by(|a, b| (a.t * sign).total_cmp(&(b.t * sign)).then(a.acts.cmp(&b.acts)));
+    // 0 and -0 are the same time.
+    let key = |one: &Planned| one.t * sign + 0.0;
+    all.sort_by(|a, b| key(a).total_cmp(&key(b)).then(a.acts.cmp(&b.acts)));
     all
 }
 

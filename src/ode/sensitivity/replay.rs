@@ -276,8 +276,9 @@ impl<'a> Replay<'a> {
                 self.advance(stop, t.tangent);
             }
         }
-        // A planned time at which the solve has ended has not moved its end.
-        let resets = (!is_last || self.num_resets < track.tape.num_resets) && self.reset_at(stop);
+        // A planned time at which the solve has ended has not moved its end, and a reset that failed changed nothing.
+        let has_reset = !track.fails_at_last && self.num_resets < track.tape.num_resets;
+        let resets = (!is_last || has_reset) && self.reset_at(stop);
         if (acts || resets) && !is_last {
             method.forget(track.resolved, &self.y);
             self.solve_constraints(stop, method);

@@ -231,6 +231,15 @@ fn events_at_a_time_act_first_and_a_jump_is_no_event() {
 }
 
 #[test]
+fn zero_and_minus_zero_are_one_time() {
+    let ode = Ode::new(|_t, _y: &[f64; 1]| [0.0])
+        .on_times(&[(0.0, 1.0), (-0.0, 2.0)], |_t, y, x| y[0] = 10.0 * y[0] + x);
+    for (t0, t1) in [(0.0, 1.0), (-0.0, 1.0), (-1.0, 1.0), (1.0, -1.0)] {
+        assert_eq!(ode.solve(t0, t1, [0.0]).unwrap().y1, [12.0], "from {t0}");
+    }
+}
+
+#[test]
 fn the_signs_of_events_are_those_after_the_reset() {
     // Each reset moves the state back below the root, so the event occurs again.
     let doses: Vec<f64> = (1..10).map(|i| 0.3 * f64::from(i)).collect();

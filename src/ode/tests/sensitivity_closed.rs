@@ -228,3 +228,20 @@ fn several_passes_equal_the_directions_one_by_one() {
         .unwrap();
     assert_eq!((none.num_passes, none.y1), (0, all.y1));
 }
+
+#[test]
+fn resets_that_fail_leave_the_derivatives_before_them() {
+    // Of two doses at one time, the second fails.
+    let tank = Ode::from_generic(Tank { rate: 1.0, lag: 0.0, length: 0.1, unread: 0.0 }).rtol(1e-10);
+    let tank = tank.on_field_times(&[(0.25, 1.0), (0.5, 1.0), (0.5, f64::NAN), (0.75, 1.0)], Tank::dose);
+    let error = tank.clone().forward_sensitivity().solve(0.0, 1.0, [1.0, 0.0]).unwrap_err();
+    assert!(matches!(error, SolveError::AtTime { t: 0.5, .. }), "{error}");
+    let s = error.into_partial().unwrap();
+    let y1 = (-0.5_f64).exp() + (-0.25_f64).exp();
+    let by_rate = -0.5 * (-0.5_f64).exp() - 0.25 * (-0.25_f64).exp();
+    assert!(is_near(s.y1[0], y1, 1e-8) && is_near(s.dy1_dp.rate[0], by_rate, 1e-8), "{s:?}");
+    let at_t0 = tank.on_field_times(&[(0.0, 1.0), (0.0, f64::NAN)], Tank::dose);
+    let error = at_t0.forward_sensitivity().solve(0.0, 1.0, [1.0, 0.0]).unwrap_err();
+    let s = error.into_partial().unwrap();
+    assert_eq!((s.t1, s.y1, s.dy1_dy0), (0.0, [1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]]));
+}

@@ -115,7 +115,8 @@ struct Case {
     stops: Vec<f64>,
     jumps: Vec<f64>,
     saved: Vec<f64>,
-    saves_steps: bool,
+    /// Saves every n-th step; 0 for none.
+    every: usize,
 }
 
 impl Case {
@@ -163,9 +164,9 @@ impl Case {
         let stops = if draw.coin() { vec![at + lag] } else { vec![] };
         let (method, rtol) = (draw.one(&METHODS), draw.decade(-9.0, -3.0));
         let y0 = from_fn(|_| draw.uniform(-1.0, 1.0));
-        let (saved, saves_steps) = (vec![], draw.coin());
+        let (saved, every) = (vec![], draw.below(4));
         let mut case =
-            Case { field, method, rtol, span: (t0, t1), y0, events, lists, stops, jumps, saved, saves_steps };
+            Case { field, method, rtol, span: (t0, t1), y0, events, lists, stops, jumps, saved, every };
         if !is_jump_listed && moves == 0.0 {
             // Nothing ends a step at the jump.
             case.field.p[6] = 0.0;
@@ -216,7 +217,7 @@ impl Case {
                 ode.field_discontinuities(times)
             };
         }
-        let steps = if self.saves_steps { SaveAt::steps() } else { SaveAt::t1() };
+        let steps = if self.every > 0 { SaveAt::every_nth_step(self.every) } else { SaveAt::t1() };
         ode.tstops(&self.stops)
             .discontinuities(&self.jumps)
             .save_at(steps.and_ts(&self.saved))
@@ -417,7 +418,8 @@ impl<'a> Reference<'a> {
             (self.t, self.y) = group.first().map_or(at_end, |(_, t, y)| (*t, *y));
             self.t.re = stop;
             let before = (self.t, self.y);
-            let is_end = |t: f64| t == stop && (self.case.saved.contains(&t) || self.case.saves_steps);
+            let is_due = self.case.every > 0 && (i + 1).is_multiple_of(self.case.every);
+            let is_end = |t: f64| t == stop && (is_due || self.case.saved.contains(&t));
             self.save_rows(is_end, |t, given| if given { (C::from(t), step.at_fixed(t)) } else { before });
             for (index, t, _) in &group {
                 self.advance(*t);

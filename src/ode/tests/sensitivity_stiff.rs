@@ -224,7 +224,7 @@ fn robertson(p: [f64; 6], is_dae: bool, method: Method) -> Ode<'static, [f64; 3]
     let ode = ode.on_field_times(&[(0.0, 0.5), (2.0, 1.0)], Robertson::dose);
     let ode =
         ode.on_field_times(Times::at(&[(3.0, -1.0), (4.0, 1.0)]).moved_to(Robertson::late), Robertson::dose);
-    let ode = ode.save_at(&[1.0, 2.0, 3.0, 3.3]);
+    let ode = ode.save_at(&[1.0, 2.0, 3.0, 3.7]);
     if is_dae { ode.mass_matrix(Mass::diagonal([1.0, 1.0, 0.0])) } else { ode }
 }
 
@@ -288,4 +288,35 @@ fn two_times_that_part_are_unknown_with_a_mass_matrix_only_in_their_directions()
     let s = ode.forward_sensitivity().solve(0.0, 1.0, [1.0, 2.0]).unwrap();
     assert!(s.dy1_dp.first[0].is_nan() && s.dy1_dp.second[0].is_nan());
     assert!(close(s.dy1_dp.rate, -(-1.0_f64).exp() - after), "{s:?}");
+}
+
+vector_field! {
+    /// The algebraic variable jumps by `gain` at the time `lag`.
+    struct Jump<R> { lag: R, gain: R }
+    fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
+        [-1.0 * y[1], y[1] - y[0] - (t - self.lag).select_positive(self.gain, 0.0)]
+    }
+    fn late(&self, t) -> R { t + self.lag }
+}
+
+#[test]
+fn an_algebraic_variable_jumps_at_a_moved_time() {
+    for (method, allowed) in [(Method::Rodas5P, 1e-7), (Method::Rosenbrock23, 1e-4)] {
+        let ode = Ode::from_generic(Jump { lag: 0.4, gain: 0.7 }).method(method).rtol(1e-9).atol(1e-9);
+        let ode = ode.mass_matrix(Mass::diagonal([1.0, 0.0])).save_at(&[0.2, 0.4, 0.9]);
+        let ode = ode.field_discontinuities(Times::at(&[0.0]).moved_to(Jump::late));
+        let s = ode.forward_sensitivity().solve(0.0, 1.0, [1.0, 1.0]).unwrap();
+        // y0' = -y0 - gain after the lag
+        let left = (0.4_f64 - 1.0).exp();
+        let y1 = (-1.0_f64).exp() - 0.7 * (1.0 - left);
+        let want = [[y1, y1 + 0.7], [0.7 * left, 0.7 * left], [left - 1.0, left]];
+        for (got, want) in [s.y1, s.dy1_dp.lag, s.dy1_dp.gain].iter().zip(want) {
+            let off = [got[0] - want[0], got[1] - want[1]].map(f64::abs);
+            assert!(off[0] < allowed && off[1] < allowed, "{method}: {got:?} for {want:?}");
+        }
+        assert!(
+            s.dys_dp[1].lag.iter().all(|by| by.abs() < allowed),
+            "the value at the jump is before it: {s:?}"
+        );
+    }
 }
