@@ -39,5 +39,5 @@ mod transpose;
 
 pub use level::{Level, LevelError};
 pub(crate) use pack::each;
-pub use pack::{LaneMask, Lanes};
+pub use pack::{Lane, LaneMask, Lanes};
 pub(crate) use run::{Bound, Call, Entry, Work, is_fused, run_narrow};

@@ -16,28 +16,47 @@ use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssi
 /// An array of W entries: the expression is evaluated for each lane index, without a loop.
 ///
 /// A loop, even if it is unrolled later, takes the optimizer far longer: after inlining, one function
-/// contains thousands of loops, and the time of loop passes is quadratic in the number of loops (one
-/// ensemble: 58 s in loop passes, of which 23 s in loop rotation). `array::from_fn` is not always inlined,
-/// and code that is not inlined is compiled for the simplest level.
+/// contains thousands of operations, and the time of loop passes is quadratic in the number of loops.
+/// `array::from_fn` is not always inlined, and code that is not inlined is compiled for the simplest level.
+/// `[x; W]` is a loop, too, unless x is a constant: [`Lanes::splat`] replaces it. With one such loop per
+/// operation, the loops over attempts took three times as long to compile.
+///
+/// `each!(out[i] = x)` stores into the first W entries of an array.
 macro_rules! each {
-    ($i:ident => $x:expr) => {
-        $crate::simd::each!(@lanes $i $x;
-            0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
-    };
-    (@lanes $i:ident $x:expr; $($lane:literal)*) => {{
-        const { assert!(W <= 32, "invariant: at most 32 lanes") };
-        let mut out = [Default::default(); W];
-        $(
-            // The compiler omits this block where the condition is false.
-            if const { $lane < W } {
-                let $i: usize = const { if $lane < W { $lane } else { 0 } };
-                out[$i] = $x;
-            }
-        )*
+    ($i:ident => $x:expr) => {{
+        let mut out = const { [$crate::simd::Lane::ZERO; W] };
+        $crate::simd::each!(out[$i] = $x);
         out
     }};
+    ($out:ident[$i:ident] = $x:expr) => {
+        const { assert!(W <= 32, "invariant: at most 32 lanes") };
+        $crate::simd::each!(@lanes $out $i $x;
+            0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+    };
+    (@lanes $out:ident $i:ident $x:expr; $($lane:literal)*) => { $(
+        // The compiler omits this block where the condition is false.
+        if const { $lane < W } {
+            let $i: usize = const { if $lane < W { $lane } else { 0 } };
+            $out[$i] = $x;
+        }
+    )* };
 }
 pub(crate) use each;
+
+/// A number or truth value of one lane.
+pub trait Lane: Copy {
+    /// The value of a lane that has not been computed.
+    const ZERO: Self;
+}
+impl Lane for f64 {
+    const ZERO: f64 = 0.0;
+}
+impl Lane for f32 {
+    const ZERO: f32 = 0.0;
+}
+impl Lane for bool {
+    const ZERO: bool = false;
+}
 
 /// W numbers, one per lane.
 #[derive(Clone, Copy, Debug)]
@@ -64,11 +83,16 @@ fn bits_of(bytes: [u8; 16]) -> u32 {
     bytes.iter().rev().fold(0, |bits, byte| bits << 1 | u32::from(byte & 1))
 }
 
-impl<T: Copy + Default, const W: usize> Lanes<T, W> {
+impl<T: Lane, const W: usize> Lanes<T, W> {
     /// Creates lanes from one number per lane.
     #[inline(always)]
     pub fn new(lanes: [T; W]) -> Self {
         Lanes(lanes)
+    }
+    /// `x` in all lanes.
+    #[inline(always)]
+    pub(crate) fn splat(x: T) -> Self {
+        Lanes(each!(_i => x))
     }
     /// The numbers of all lanes.
     #[inline(always)]
@@ -86,15 +110,11 @@ impl<T: Copy + Default, const W: usize> Lanes<T, W> {
         self.0[lane] = x;
     }
     #[inline(always)]
-    pub(crate) fn zip<U: Copy + Default, V: Copy + Default>(
-        self,
-        other: Lanes<U, W>,
-        f: impl Fn(T, U) -> V,
-    ) -> Lanes<V, W> {
+    pub(crate) fn zip<U: Lane, V: Lane>(self, other: Lanes<U, W>, f: impl Fn(T, U) -> V) -> Lanes<V, W> {
         Lanes(each!(i => f(self.0[i], other.0[i])))
     }
     #[inline(always)]
-    pub(crate) fn map<V: Copy + Default>(self, f: impl Fn(T) -> V) -> Lanes<V, W> {
+    pub(crate) fn map<V: Lane>(self, f: impl Fn(T) -> V) -> Lanes<V, W> {
         Lanes(each!(i => f(self.0[i])))
     }
     #[inline(always)]
@@ -128,13 +148,8 @@ impl<const W: usize> LaneMask<W> {
     /// step.
     #[inline(always)]
     pub(crate) fn bits(self) -> u32 {
-        const { assert!(W <= 32, "invariant: the bits of a mask fit into a u32") };
         let mut bytes = [0_u8; 32];
-        let mut i = 0;
-        while i < W {
-            bytes[i] = u8::from(self.0[i]);
-            i += 1;
-        }
+        each!(bytes[i] = u8::from(self.0[i]));
         let [low, high]: [[u8; 16]; 2] =
             [*bytes.first_chunk().unwrap_or(&[0; 16]), *bytes.last_chunk().unwrap_or(&[0; 16])];
         if W <= 16 { bits_of(low) } else { bits_of(low) | bits_of(high) << 16 }
@@ -152,7 +167,7 @@ impl<const W: usize> Mask for LaneMask<W> {
     }
     #[inline(always)]
     fn any(self) -> bool {
-        self.0.iter().fold(false, |any, &lane| any | lane)
+        self.bits() != 0
     }
 }
 
@@ -217,7 +232,7 @@ macro_rules! float {
         impl<const W: usize> From<f64> for Lanes<$t, W> {
             #[inline(always)]
             fn from(x: f64) -> Self {
-                Lanes([x as $t; W])
+                Lanes::splat(x as $t)
             }
         }
 
@@ -228,7 +243,7 @@ macro_rules! float {
 
             #[inline(always)]
             unsafe fn splat(x: $t) -> Self {
-                Lanes([x; W])
+                Lanes::splat(x)
             }
             #[inline(always)]
             unsafe fn load(p: *const $t) -> Self {
@@ -266,7 +281,7 @@ macro_rules! float {
             }
             #[inline(always)]
             fn of(self, x: $t) -> Self {
-                Lanes([x; W])
+                Lanes::splat(x)
             }
             #[inline(always)]
             fn select(mask: LaneMask<W>, a: Self, b: Self) -> Self {
@@ -331,7 +346,7 @@ macro_rules! float {
             }
             #[inline(always)]
             fn of_bits(self, bits: u64) -> Self {
-                Lanes([$t::from_bits(bits as $bits); W])
+                Lanes::splat($t::from_bits(bits as $bits))
             }
             #[inline(always)]
             fn bit_and(self, other: Self) -> Self {

@@ -49,7 +49,7 @@ impl<const W: usize> Clock for Lanes<f64, W> {
 
     #[inline(always)]
     fn like(&self, x: f64) -> Self {
-        Lanes::new([x; W])
+        Lanes::splat(x)
     }
     #[inline(always)]
     fn add(&self, other: &Self) -> Self {
@@ -130,7 +130,7 @@ impl<const W: usize> LaneClock for Lanes<f64, W> {
 
     #[inline(always)]
     fn splat(x: f64) -> Self {
-        Lanes::new([x; W])
+        Lanes::splat(x)
     }
     #[inline(always)]
     fn lane(&self, lane: usize) -> f64 {
@@ -252,7 +252,7 @@ impl<const W: usize> LaneClock for SingleClock<W> {
 
     #[inline(always)]
     fn splat(x: f64) -> Self {
-        SingleClock(Lanes::new([x; W]))
+        SingleClock(Lanes::splat(x))
     }
     #[inline(always)]
     fn lane(&self, lane: usize) -> f64 {
