@@ -132,10 +132,6 @@ impl<T: Lane, const W: usize> Lanes<T, W> {
 }
 
 impl<const W: usize> LaneMask<W> {
-    #[inline(always)]
-    pub(crate) fn zip(self, other: Self, f: impl Fn(bool, bool) -> bool) -> Self {
-        LaneMask(each!(i => f(self.0[i], other.0[i])))
-    }
     /// The number of lanes in which the mask holds.
     #[inline(always)]
     pub(crate) fn count(self) -> u32 {
@@ -159,7 +155,7 @@ impl<const W: usize> LaneMask<W> {
 impl<const W: usize> Mask for LaneMask<W> {
     #[inline(always)]
     fn and(self, other: Self) -> Self {
-        self.zip(other, |a, b| a & b)
+        LaneMask(each!(i => self.0[i] & other.0[i]))
     }
     #[inline(always)]
     fn not(self) -> Self {
@@ -177,21 +173,23 @@ macro_rules! operators {
             type Output = Self;
             #[inline(always)]
             fn $f(self, other: Self) -> Self {
-                self.zip(other, |a, b| $op::$f(a, b))
+                Lanes(each!(i => $op::$f(self.0[i], other.0[i])))
             }
         }
         impl<const W: usize> $op<f64> for Lanes<$t, W> {
             type Output = Self;
             #[inline(always)]
             fn $f(self, other: f64) -> Self {
-                self.map(|a| $op::$f(a, other as $t))
+                let other = other as $t;
+Lanes(each!(i => $op::$f(self.0[i], other)))
             }
         }
         impl<const W: usize> $op<Lanes<$t, W>> for f64 {
             type Output = Lanes<$t, W>;
             #[inline(always)]
             fn $f(self, other: Lanes<$t, W>) -> Lanes<$t, W> {
-                other.map(|b| $op::$f(self as $t, b))
+                let this = self as $t;
+Lanes(each!(i => $op::$f(this, other.0[i])))
             }
         }
         impl<const W: usize> $assign for Lanes<$t, W> {
@@ -218,7 +216,7 @@ macro_rules! float {
             type Output = Self;
             #[inline(always)]
             fn neg(self) -> Self {
-                self.map(|a| -a)
+                Lanes(each!(i => -self.0[i]))
             }
         }
 
@@ -289,7 +287,7 @@ macro_rules! float {
             }
             #[inline(always)]
             fn eq(self, other: Self) -> LaneMask<W> {
-                self.test(other, |a, b| a == b)
+                LaneMask(each!(i => self.0[i] == other.0[i]))
             }
         }
 
@@ -322,27 +320,27 @@ macro_rules! float {
             }
             #[inline(always)]
             fn sqrt(self) -> Self {
-                self.map($t::sqrt)
+                Lanes(each!(i => self.0[i].sqrt()))
             }
             #[inline(always)]
             fn floor(self) -> Self {
-                self.map($t::floor)
+                Lanes(each!(i => self.0[i].floor()))
             }
             #[inline(always)]
             fn at_most(self, bound: Self) -> Self {
-                self.zip(bound, |x, b| if b < x { b } else { x })
+                Lanes(each!(i => if bound.0[i] < self.0[i] { bound.0[i] } else { self.0[i] }))
             }
             #[inline(always)]
             fn at_least(self, bound: Self) -> Self {
-                self.zip(bound, |x, b| if b > x { b } else { x })
+                Lanes(each!(i => if bound.0[i] > self.0[i] { bound.0[i] } else { self.0[i] }))
             }
             #[inline(always)]
             fn lt(self, other: Self) -> LaneMask<W> {
-                self.test(other, |a, b| a < b)
+                LaneMask(each!(i => self.0[i] < other.0[i]))
             }
             #[inline(always)]
             fn le(self, other: Self) -> LaneMask<W> {
-                self.test(other, |a, b| a <= b)
+                LaneMask(each!(i => self.0[i] <= other.0[i]))
             }
             #[inline(always)]
             fn of_bits(self, bits: u64) -> Self {
@@ -350,27 +348,27 @@ macro_rules! float {
             }
             #[inline(always)]
             fn bit_and(self, other: Self) -> Self {
-                self.zip(other, |x, y| $t::from_bits(x.to_bits() & y.to_bits()))
+                Lanes(each!(i => $t::from_bits(self.0[i].to_bits() & other.0[i].to_bits())))
             }
             #[inline(always)]
             fn bit_or(self, other: Self) -> Self {
-                self.zip(other, |x, y| $t::from_bits(x.to_bits() | y.to_bits()))
+                Lanes(each!(i => $t::from_bits(self.0[i].to_bits() | other.0[i].to_bits())))
             }
             #[inline(always)]
             fn bit_xor(self, other: Self) -> Self {
-                self.zip(other, |x, y| $t::from_bits(x.to_bits() ^ y.to_bits()))
+                Lanes(each!(i => $t::from_bits(self.0[i].to_bits() ^ other.0[i].to_bits())))
             }
             #[inline(always)]
             fn bits_shl(self, n: u32) -> Self {
-                self.map(|x| $t::from_bits(x.to_bits() << n))
+                Lanes(each!(i => $t::from_bits(self.0[i].to_bits() << n)))
             }
             #[inline(always)]
             fn bits_shr(self, n: u32) -> Self {
-                self.map(|x| $t::from_bits(x.to_bits() >> n))
+                Lanes(each!(i => $t::from_bits(self.0[i].to_bits() >> n)))
             }
             #[inline(always)]
             fn bits_add(self, other: Self) -> Self {
-                self.zip(other, |x, y| $t::from_bits(x.to_bits().wrapping_add(y.to_bits())))
+                Lanes(each!(i => $t::from_bits(self.0[i].to_bits().wrapping_add(other.0[i].to_bits()))))
             }
             #[inline(always)]
             fn patch(self, mask: LaneMask<W>, input: Self, f: fn($t) -> $t) -> Self {

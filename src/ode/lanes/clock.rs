@@ -3,7 +3,7 @@
 use super::{LaneClock, LaneMask, Lanes};
 use crate::ode::Clock;
 use crate::simd::lanes::Float;
-use crate::simd::{Call, Entry, Level, is_fused, math};
+use crate::simd::{Call, Entry, Level, each, is_fused, math};
 use std::marker::PhantomData;
 
 /// `x^exponent`. It is compiled once per type of lanes and called by the controllers, because its code is
@@ -53,27 +53,27 @@ impl<const W: usize> Clock for Lanes<f64, W> {
     }
     #[inline(always)]
     fn add(&self, other: &Self) -> Self {
-        *self + *other
+        Lanes(each!(i => self.0[i] + other.0[i]))
     }
     #[inline(always)]
     fn sub(&self, other: &Self) -> Self {
-        *self - *other
+        Lanes(each!(i => self.0[i] - other.0[i]))
     }
     #[inline(always)]
     fn mul(&self, other: &Self) -> Self {
-        *self * *other
+        Lanes(each!(i => self.0[i] * other.0[i]))
     }
     #[inline(always)]
     fn div(&self, other: &Self) -> Self {
-        *self / *other
+        Lanes(each!(i => self.0[i] / other.0[i]))
     }
     #[inline(always)]
     fn abs(&self) -> Self {
-        self.map(f64::abs)
+        Lanes(each!(i => self.0[i].abs()))
     }
     #[inline(always)]
     fn sqrt(&self) -> Self {
-        self.map(f64::sqrt)
+        Lanes(each!(i => self.0[i].sqrt()))
     }
     #[inline(always)]
     fn powf(&self, exponent: f64) -> Self {
@@ -81,23 +81,23 @@ impl<const W: usize> Clock for Lanes<f64, W> {
     }
     #[inline(always)]
     fn lt(&self, other: &Self) -> LaneMask<W> {
-        self.test(*other, |a, b| a < b)
+        LaneMask(each!(i => self.0[i] < other.0[i]))
     }
     #[inline(always)]
     fn le(&self, other: &Self) -> LaneMask<W> {
-        self.test(*other, |a, b| a <= b)
+        LaneMask(each!(i => self.0[i] <= other.0[i]))
     }
     #[inline(always)]
     fn and(a: &LaneMask<W>, b: &LaneMask<W>) -> LaneMask<W> {
-        a.zip(*b, |a, b| a & b)
+        LaneMask(each!(i => a.0[i] & b.0[i]))
     }
     #[inline(always)]
     fn or(a: &LaneMask<W>, b: &LaneMask<W>) -> LaneMask<W> {
-        a.zip(*b, |a, b| a | b)
+        LaneMask(each!(i => a.0[i] | b.0[i]))
     }
     #[inline(always)]
     fn not(m: &LaneMask<W>) -> LaneMask<W> {
-        m.zip(*m, |a, _| !a)
+        LaneMask(each!(i => !m.0[i]))
     }
     #[inline(always)]
     fn select(m: &LaneMask<W>, a: &Self, b: &Self) -> Self {

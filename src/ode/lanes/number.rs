@@ -1,14 +1,14 @@
 //! Lanes as the components of a state and as the numbers of a `vector_field!`.
 
 use super::{LANES, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
-use crate::ode::{FieldNumber, GenericField, Number, Real, Single, Tolerance};
+use crate::ode::{Clock, FieldNumber, GenericField, Number, Real, Single, Tolerance};
 use crate::simd::{each, math};
 
-/// `error / (atol + rtol max(|y0|, |y1|))`. The callers add `y1 * 0`, which is NaN if y1 is not finite.
+/// `error / (atol + rtol max(|y0|, |y1|))` of one lane. The callers add `y1 * 0`, which is NaN if y1 is not finite.
 macro_rules! ratio {
-    ($error:expr, $y0:expr, $y1:expr, $rtol:expr, $atol:expr) => {{
-        let size = $y0.zip($y1, |a, b| if a.abs() < b.abs() { b.abs() } else { a.abs() });
-        $error / (size * $rtol + $atol)
+    ($i:ident: $error:ident, $y0:ident, $y1:ident, $rtol:ident, $atol:ident) => {{
+        let (y0, y1) = ($y0.0[$i].abs(), $y1.0[$i].abs());
+        $error.0[$i] / (if y0 < y1 { y1 } else { y0 } * $rtol + $atol)
     }};
 }
 
@@ -33,7 +33,7 @@ macro_rules! real_of {
         }
         #[inline(always)]
         fn exceeds(self, other: Self) -> LaneMask<W> {
-            self.test(other, |a, b| a.abs() > b.abs())
+            LaneMask(each!(i => self.0[i].abs() > other.0[i].abs()))
         }
         #[inline(always)]
         fn is_same(self, _other: Self) -> bool {
@@ -52,7 +52,8 @@ macro_rules! real_of {
         }
         #[inline(always)]
         fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
-            ratio!(self, y0, y1, rtol, atol.max(f64::from($t::MIN_POSITIVE))) + y1 * 0.0
+            let (rtol, atol) = (rtol as $t, atol.max(f64::from($t::MIN_POSITIVE)) as $t);
+            Lanes(each!(i => ratio!(i: self, y0, y1, rtol, atol) + y1.0[i] * 0.0))
         }
         #[inline(always)]
         fn value(self) -> f64 {
@@ -75,7 +76,7 @@ impl<const W: usize> Real for Lanes<f64, W> {
 
     #[inline(always)]
     fn scale_by(self, dt: &Self) -> Self {
-        self * *dt
+        Clock::mul(&self, dt)
     }
     #[inline(always)]
     fn scale_by_add(self, _fused: bool, dt: &Self, sum: Self) -> Self {
@@ -83,8 +84,10 @@ impl<const W: usize> Real for Lanes<f64, W> {
     }
     #[inline(always)]
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
-        let ratio = ratio!(self, y0, y1, rtol, atol);
-        ratio * ratio + y1 * 0.0
+        Lanes(each!(i => {
+            let ratio = ratio!(i: self, y0, y1, rtol, atol);
+            ratio * ratio + y1.0[i] * 0.0
+        }))
     }
 }
 
@@ -103,8 +106,11 @@ impl<const W: usize> Real for Lanes<f32, W> {
     }
     #[inline(always)]
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> SingleClock<W> {
-        let ratio = ratio!(self, y0, y1, rtol, atol.max(f64::from(f32::MIN_POSITIVE)));
-        SingleClock(ratio.zip(y1, |ratio, y1| f64::from(ratio) * f64::from(ratio) + f64::from(y1) * 0.0))
+        let (rtol, atol) = (rtol as f32, atol.max(f64::from(f32::MIN_POSITIVE)) as f32);
+        SingleClock(Lanes(each!(i => {
+            let ratio = f64::from(ratio!(i: self, y0, y1, rtol, atol));
+            ratio * ratio + f64::from(y1.0[i]) * 0.0
+        })))
     }
 }
 
@@ -131,11 +137,11 @@ macro_rules! number {
             }
             #[inline(always)]
             fn sqrt(self) -> Self {
-                self.map($t::sqrt)
+                Lanes(each!(i => self.0[i].sqrt()))
             }
             #[inline(always)]
             fn abs(self) -> Self {
-                self.map($t::abs)
+                Lanes(each!(i => self.0[i].abs()))
             }
             #[inline(always)]
             fn powi(self, n: i32) -> Self {
