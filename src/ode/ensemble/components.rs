@@ -31,7 +31,9 @@ impl<'a, R: Real> Terms<'a, R> {
     /// compiler evaluates this function.
     #[inline(always)]
     fn new<K: Stages<Components<R>> + ?Sized>(a: &[f64], k: &'a K, n: usize) -> Self {
-        let mut terms = Terms { weights: [0.0; MOST_TERMS], stages: [&[]; MOST_TERMS], count: 0 };
+        // As constants, because the compiler would fill the arrays in loops.
+        let (weights, stages) = const { ([0.0; MOST_TERMS], [&[] as &[R]; MOST_TERMS]) };
+        let mut terms = Terms { weights, stages, count: 0 };
         macro_rules! push {
             ($($i:expr)*) => { $(
                 if $i < a.len() && a[$i] != 0.0 {

@@ -8,8 +8,7 @@ use crate::ode::start::start_in;
 use crate::ode::{
     Carry, Clock, FieldError, FieldFailure, LaneClock, LaneNumber, Real, Scheme, Span, State, status,
 };
-use crate::simd::{Call, Entry, Level};
-use std::marker::PhantomData;
+use crate::simd::{Level, Work, run_narrow};
 
 /// The maximum number of lanes in a pack.
 pub(super) const MOST: usize = 32;
@@ -96,33 +95,28 @@ impl<'a, T: LaneFloat, R: LaneNumber<T>> Waiting<'a, T, R> {
             index[lane] = trajectory;
         }
         *taken = u32::MAX >> (32 - some.len());
-        let started = if const { R::Clock::WIDTH == 1 } {
-            FirstStep::call(field, &self.scheme, &self.span, carry)
-        } else {
-            Entry::<FirstStep<'_, R>>::at(self.level).call(field, &self.scheme, &self.span, carry)
-        };
+        let first = FirstStep { field, scheme: &self.scheme, span: &self.span, carry };
+        let started =
+            if const { R::Clock::WIDTH == 1 } { first.run() } else { run_narrow(self.level, first) };
         started.map_err(|failure| failure.source)
     }
 }
 
-/// Chooses the first step sizes of a pack.
-struct FirstStep<'a, R>(PhantomData<&'a R>);
+/// Chooses the first step sizes of a pack. It is not compiled for AVX-512: for most of its time it evaluates
+/// the vector field, which is.
+struct FirstStep<'r, 'a, R: Real> {
+    field: &'r DynField<'a, R>,
+    scheme: &'r Scheme<'a, Components<R>>,
+    span: &'r Span<R::Clock>,
+    carry: &'r mut Carry<Components<R>>,
+}
 
-impl<'a, R: Real> Call for FirstStep<'a, R> {
-    type Of = DynField<'a, R>;
-    type At = Scheme<'a, Components<R>>;
-    type On = Span<R::Clock>;
-    type Out = Carry<Components<R>>;
+impl<R: Real> Work for FirstStep<'_, '_, R> {
     type Output = Result<(), FieldFailure<R::Clock>>;
 
     #[inline(always)]
-    fn call(
-        field: &DynField<'a, R>,
-        scheme: &Scheme<'a, Components<R>>,
-        span: &Span<R::Clock>,
-        carry: &mut Carry<Components<R>>,
-    ) -> Self::Output {
-        start_in(field, &scheme.measured_by(None), span, carry)
+    fn run(self) -> Self::Output {
+        start_in(self.field, &self.scheme.measured_by(None), self.span, self.carry)
     }
 }
 
