@@ -21,7 +21,8 @@ pub struct Sensitivity<G: GenericField<N>, const N: usize> {
     pub t1: f64,
     /// The state at t1, bit for bit equal to that of the plain solve.
     pub y1: [f64; N],
-    /// `dt1_dp.name` is dt1 / d name; 0 unless an event ended the solve.
+    /// `dt1_dp.name` is dt1 / d name; 0 unless an event ended the solve, or it ended early at a time that depends on
+    /// parameters.
     pub dt1_dp: G::Of<f64>,
     /// `dt1_dy0[j]` is dt1 / dy0_j.
     pub dt1_dy0: [f64; N],

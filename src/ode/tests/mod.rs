@@ -35,6 +35,7 @@ mod rosenbrock_conditions;
 mod saving;
 mod sensitivity;
 mod sensitivity_closed;
+mod sensitivity_discrete;
 mod sensitivity_reference;
 mod sensitivity_stiff;
 mod settings_twice;

@@ -179,7 +179,7 @@ fn drawn_stiff_solves_have_the_derivatives_of_central_differences() {
                 None => seen[8] += 1,
                 Some(off) => {
                     worst[usize::from(is_low)] = worst[usize::from(is_low)].max(off);
-                    if !(off < allowed) {
+                    if off.is_nan() || off >= allowed {
                         failures.push((number, case.method, direction, off));
                     }
                 }
@@ -224,7 +224,7 @@ fn robertson(p: [f64; 6], is_dae: bool, method: Method) -> Ode<'static, [f64; 3]
     let ode = ode.on_field_times(&[(0.0, 0.5), (2.0, 1.0)], Robertson::dose);
     let ode =
         ode.on_field_times(Times::at(&[(3.0, -1.0), (4.0, 1.0)]).moved_to(Robertson::late), Robertson::dose);
-    let ode = ode.save_at(&[1.0, 2.0, 3.0, 3.7]);
+    let ode = ode.save_at([1.0, 2.0, 3.0, 3.7]);
     if is_dae { ode.mass_matrix(Mass::diagonal([1.0, 1.0, 0.0])) } else { ode }
 }
 
@@ -294,7 +294,7 @@ vector_field! {
     /// The algebraic variable jumps by `gain` at the time `lag`.
     struct Jump<R> { lag: R, gain: R }
     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
-        [-1.0 * y[1], y[1] - y[0] - (t - self.lag).select_positive(self.gain, 0.0)]
+        [-y[1], y[1] - y[0] - (t - self.lag).select_positive(self.gain, 0.0)]
     }
     fn late(&self, t) -> R { t + self.lag }
 }
@@ -303,7 +303,7 @@ vector_field! {
 fn an_algebraic_variable_jumps_at_a_moved_time() {
     for (method, allowed) in [(Method::Rodas5P, 1e-7), (Method::Rosenbrock23, 1e-4)] {
         let ode = Ode::from_generic(Jump { lag: 0.4, gain: 0.7 }).method(method).rtol(1e-9).atol(1e-9);
-        let ode = ode.mass_matrix(Mass::diagonal([1.0, 0.0])).save_at(&[0.2, 0.4, 0.9]);
+        let ode = ode.mass_matrix(Mass::diagonal([1.0, 0.0])).save_at([0.2, 0.4, 0.9]);
         let ode = ode.field_discontinuities(Times::at(&[0.0]).moved_to(Jump::late));
         let s = ode.forward_sensitivity().solve(0.0, 1.0, [1.0, 1.0]).unwrap();
         // y0' = -y0 - gain after the lag
