@@ -266,15 +266,7 @@ impl<'a> Replay<'a> {
         self.a = tangent;
         let acts = cut.is_some() && !(is_last && track.fails_at_last);
         if acts {
-            for (index, t, _) in &group {
-                self.advance(stop, t.tangent);
-                self.functions.reset_by_event(*index, *t, &mut self.y);
-            }
-            // The solve ends at the time of the event that ends it, even if other events act there after it.
-            let ended_by = track.ended_by.filter(|_| is_last);
-            if let Some((_, t, _)) = group.iter().find(|(index, ..)| Some(*index) == ended_by) {
-                self.advance(stop, t.tangent);
-            }
+            self.act(stop, &group, is_last);
         }
         // A planned time at which the solve has ended has not moved its end, and a reset that failed changed nothing.
         let has_reset = !track.fails_at_last && self.num_resets < track.tape.num_resets;
@@ -282,6 +274,19 @@ impl<'a> Replay<'a> {
         if (acts || resets) && !is_last {
             method.forget(track.resolved, &self.y);
             self.solve_constraints(stop, method);
+        }
+    }
+
+    /// Runs the resets of events at t in the order of declaration, each at its own time.
+    fn act(&mut self, t: f64, group: &[(usize, D, Y)], is_last: bool) {
+        for (index, time, _) in group {
+            self.advance(t, time.tangent);
+            self.functions.reset_by_event(*index, *time, &mut self.y);
+        }
+        // The solve ends at the time of the event that ends it, even if other events act there after it.
+        let ended_by = self.track.ended_by.filter(|_| is_last);
+        if let Some((_, time, _)) = group.iter().find(|(index, ..)| Some(*index) == ended_by) {
+            self.advance(t, time.tangent);
         }
     }
 
