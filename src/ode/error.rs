@@ -21,9 +21,7 @@ pub enum ConfigError {
         atol: f64,
     },
     /// A relative tolerance below the precision of the numbers of the state.
-    #[error(
-        "rtol={rtol:e}: must be 0 or at least {least:e}, the precision of the state's numbers; 0 leaves the absolute tolerance alone"
-    )]
+    #[error("rtol={rtol:e}: must be 0 or at least {least:e}, the precision of the state's numbers")]
     TolerancePrecision {
         /// The relative tolerance given.
         rtol: f64,
@@ -31,9 +29,7 @@ pub enum ConfigError {
         least: f64,
     },
     /// Two selections of every n-th step of which neither contains the other.
-    #[error(
-        "save_at: every {first}th and every {second}th accepted step: select one, or all steps by `and_steps`"
-    )]
+    #[error("save_at: every {first}th and every {second}th accepted step: select one of them")]
     SavedStrides {
         /// n of the first selection.
         first: usize,
@@ -208,7 +204,7 @@ pub enum ConfigError {
     NoDerivative {
         /// The setting.
         setting: &'static str,
-        /// The setting that takes a function of the vector field.
+        /// The setting for functions of a `vector_field!`.
         instead: &'static str,
     },
     /// A mass matrix whose size differs from the state's.

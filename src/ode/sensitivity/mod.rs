@@ -143,7 +143,7 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> SensitivityBuil
     }
 
     /// Selects the parameters for which derivatives are computed, instead of all parameters and y0. Each pass
-    /// over the steps has [`DIRECTIONS`] directions. All other derivatives are NaN in the result.
+    /// over the steps computes eight derivatives. All other derivatives are NaN in the result.
     ///
     /// # Examples
     /// ```

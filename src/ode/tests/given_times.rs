@@ -182,7 +182,6 @@ fn a_solve_with_resets_is_the_solve_split_by_hand() {
         ];
         seen.iter_mut().zip(found).for_each(|(seen, found)| *seen += usize::from(found));
     }
-    println!("{seen:?} worst {worst:e}");
     assert!(seen.iter().all(|&n| n > 5), "{seen:?}");
 }
 

@@ -184,6 +184,5 @@ fn a_sensitivity_solve_is_the_plain_solve() {
         found[4] += usize::from(t1 < t0);
         found[5] += usize::from(s.ys.len() > 2);
     }
-    println!("{seen:?} {found:?}");
     assert!(seen.iter().all(|&n| n > 10) && found[1..].iter().all(|&n| n > 20), "{seen:?} {found:?}");
 }

@@ -186,7 +186,6 @@ fn long_steps_have_the_derivatives_of_the_discrete_solve() {
         ];
         seen[5..].iter_mut().zip(found).for_each(|(seen, found)| *seen += usize::from(found));
     }
-    println!("{seen:?} {worst:?}");
     assert!(failures.is_empty(), "{failures:?}");
     assert!(seen[..11].iter().all(|&n| n > 2), "{seen:?}");
 }

@@ -281,7 +281,6 @@ fn derivatives_are_those_of_the_algorithm_with_truly_moved_times() {
         }
         count(&case, &s, &mut seen);
     }
-    println!("{seen:?} worst {worst:e}");
     assert!(failures.is_empty(), "{} of {cases}: {failures:?}", failures.len());
     assert!(seen.iter().all(|&n| n > 2), "{seen:?}");
 }

@@ -197,7 +197,6 @@ fn drawn_stiff_solves_have_the_derivatives_of_central_differences() {
         ];
         seen.iter_mut().zip(found).for_each(|(seen, found)| *seen += usize::from(found));
     }
-    println!("{seen:?} {worst:?}");
     assert!(failures.is_empty(), "{failures:?}");
     assert!(seen[..8].iter().all(|&n| n > 0), "{seen:?}");
 }
