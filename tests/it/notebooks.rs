@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const NAMES: [&str; 5] = ["01_solve", "02_neural_ode", "03_density", "04_images", "05_table"];
+const NAMES: [&str; 6] = ["01_solve", "02_neural_ode", "03_density", "04_images", "05_table", "06_stiff_fit"];
 
 fn read(path: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
