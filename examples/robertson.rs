@@ -11,9 +11,13 @@ use flowline::ode::{Mass, Sensitivity};
 use flowline::prelude::*;
 
 vector_field! {
+    /// The reaction.
     pub struct Robertson<R> {
+        /// The rate of a alone.
         pub slow: R,
+        /// The rate of b with c.
         pub back: R,
+        /// The rate of b with b.
         pub fast: R,
         /// Whether the constraint replaces the last equation.
         pub is_constrained: bool,
@@ -32,7 +36,7 @@ pub const TIMES: [f64; 4] = [0.4, 40.0, 4e5, 1e11];
 
 /// The solutions of both forms at [`TIMES`].
 pub fn run() -> flowline::Result<[Sensitivity<Robertson, 3>; 2]> {
-    let ode = |field| {
+    let ode = |field: Robertson| {
         let ode = Ode::from_generic(field).method(Method::Rodas5P).rtol(1e-8).atol([1e-12, 1e-16, 1e-12]);
         ode.save_at(&TIMES[..])
     };
@@ -54,7 +58,7 @@ fn main() -> flowline::Result<()> {
         let sum = |y: &[f64; 3]| y.iter().sum::<f64>() - 1.0;
         println!("{t:>6.0e}  {:.4e} {:.4e} {:.4e}  {:+.1e}, {:+.1e}", y[0], y[1], y[2], sum(y), sum(z));
     }
-    println!("{:>6}  da, db, dc / d(rate of a), times the rate", "t");
+    println!("{:>6}  da, db, dc / d(rate of a alone), times the rate", "t");
     for (t, by) in TIMES.iter().zip(&equations.dys_dp) {
         let [a, b, c] = by.slow.map(|derivative| derivative * EQUATIONS.slow);
         println!("{t:>6.0e}  {a:+.4e} {b:+.4e} {c:+.4e}");
