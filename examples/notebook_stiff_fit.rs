@@ -118,7 +118,7 @@ fn main() -> flowline::Result<()> {
             let (model, jacobian) = concentrations(ln_k, ts)?;
             let (mut jtj, mut jtr, mut squares) = ([[0.0; 3]; 3], [0.0; 3], 0.0);
             for ((value, datum), row) in model.iter().zip(data).zip(&jacobian) {
-                let (r, row) = ((value - datum) / 0.05, row.map(|x| x / 0.05));
+                let (r, row) = ((value - datum) / 0.05, [0, 1, 2].map(|j| row[j] / 0.05));
                 squares += r * r;
                 for i in 0..3 {
                     jtr[i] += row[i] * r;
