@@ -24,6 +24,7 @@ mod odd_settings;
 mod order_conditions;
 mod own_tableau;
 mod problems;
+mod published_models;
 #[cfg(feature = "rayon")]
 #[cfg(feature = "rayon")]
 mod ranks;
