@@ -33,7 +33,7 @@ fn main() -> flowline::Result<()> {
         flowline::vector_field! {
             pub struct Robertson<R> { pub ln_k: [R; 3] }
             fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
-                let [k1, k2, k3] = self.ln_k.map(|ln_k| ln_k.exp());
+                let [k1, k2, k3] = [0, 1, 2].map(|i| self.ln_k[i].exp());
                 let (d, b) = (k1 * y[0] - k3 * y[1] * y[2], k2 * y[1] * y[1]);
                 [-d, d - b, b]
             }
