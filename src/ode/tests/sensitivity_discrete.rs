@@ -75,6 +75,8 @@ impl Case {
         let p = [rate, draw.uniform(0.2, 1.0), lag, draw.uniform(-1.0, 1.0), draw.uniform(-1.0, 1.0), 0.4];
         let mass = if matches!(method, Method::Rodas5P | Method::Rosenbrock23) { draw.below(3) } else { 0 };
         let mut saved: Vec<f64> = (0..3).map(|_| draw.uniform(0.0, 1.0) * t1).collect();
+        // A value beside a dose or a jump has no central difference.
+        saved.retain(|t| grid.iter().all(|at| (t - at).abs() > 1e-3 && (t - at - lag).abs() > 1e-3));
         saved.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
         let event = draw.below(4);
         Case { method, p, jump, grid, fixed, moved, event, mass, saved }
@@ -137,7 +139,7 @@ fn off(case: &Case, s: &Sensitivity<Long, 3>, direction: usize) -> Option<f64> {
     got.push(number(&s.dt1_dp, direction));
     let mut best = vec![f64::INFINITY; got.len()];
     let mut size = 1.0_f64;
-    for h in [1e-3, 2e-4, 4e-5] {
+    for h in [1e-3, 2e-4, 4e-5, 8e-6] {
         let h = h * case.p[direction].abs().max(0.1);
         let at = |factor: f64| {
             let mut p = case.p;
@@ -162,7 +164,7 @@ fn off(case: &Case, s: &Sensitivity<Long, 3>, direction: usize) -> Option<f64> {
 fn long_steps_have_the_derivatives_of_the_discrete_solve() {
     let mut draw = Draw(61);
     let (mut seen, mut worst, mut failures) = ([0; 12], [0.0_f64; 5], vec![]);
-    for number in 0..num_cases(150) {
+    for number in 0..num_cases(120) {
         let case = Case::draw(&mut draw);
         let t1 = case.grid[case.grid.len() - 1];
         let s = case.ode(case.p).forward_sensitivity().solve(0.0, t1, Long::start);
