@@ -365,7 +365,10 @@ fn listed_steps_must_contain_the_rows() {
             (None, solved) => assert_eq!(solved.unwrap().stats.num_accepted as usize, n - 1, "case {case}"),
             (Some(row), solved) => {
                 let message = solved.unwrap_err().to_string();
-                assert!(message.contains("must end at t=") && message.contains("a row"), "{row}: {message}");
+                assert!(
+                    message.contains("must end at t=") && message.contains("`StepTo`"),
+                    "{row}: {message}"
+                );
             }
         }
     }
