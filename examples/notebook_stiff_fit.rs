@@ -27,7 +27,7 @@ fn main() -> flowline::Result<()> {
     //| saved with their derivatives; here they are the logarithms of the concentrations. The module makes the struct
     //| available to later cells.
     use flowline::nn::prelude::*;
-    use flowline::plot::Axes;
+    use flowline::plot::{Axes, Figure};
 
     mod model {
         flowline::vector_field! {
@@ -68,13 +68,16 @@ fn main() -> flowline::Result<()> {
     //| therefore determine all three rates.
     let fine = times(200);
     let (_, derivatives) = concentrations(ln_k, &fine)?;
-    let panel = |i: usize, name: &str| {
-        let path = |j: usize| fine.iter().enumerate().map(|(k, t)| [*t, derivatives[3 * k + i][j]]).collect();
-        let axes = Axes::new("t", name).log_x().size(560, 480);
-        axes.lines("k1", &[path(0)], 0).lines("k2", &[path(1)], 1).lines("k3", &[path(2)], 2).render()
-    };
+    fn panel(i: usize, ts: &[f64], derivatives: &[[f64; 3]]) -> flowline::Result<Figure> {
+        let mut axes = Axes::new("t", ["d ln a / d ln k", "d ln b / d ln k", "d ln c / d ln k"][i]);
+        for (j, name) in ["k1", "k2", "k3"].into_iter().enumerate() {
+            let path = ts.iter().enumerate().map(|(k, t)| [*t, derivatives[3 * k + i][j]]).collect();
+            axes = axes.lines(name, &[path], j);
+        }
+        Ok(axes.log_x().size(560, 480).render()?)
+    }
     let [a, b, c] =
-        [panel(0, "d ln a / d ln k")?, panel(1, "d ln b / d ln k")?, panel(2, "d ln c / d ln k")?];
+        [panel(0, &fine, &derivatives)?, panel(1, &fine, &derivatives)?, panel(2, &fine, &derivatives)?];
     show(&a.hstack(&b).hstack(&c));
     //| ## Data
     //|
@@ -183,17 +186,18 @@ fn main() -> flowline::Result<()> {
     let l22 = covariance[1][1].sqrt();
     let l32 = covariance[1][2] / l22;
     let l33 = (covariance[2][2] - l32 * l32).sqrt();
-    let ellipse = (0..=100).map(|i| {
+    let mut ellipse = Vec::new();
+    for i in 0..=100 {
         let (sin, cos) = (std::f64::consts::TAU * f64::from(i) / 100.0).sin_cos();
         let radius = 5.99_f64.sqrt();
-        [radius * l22 * cos, radius * (l32 * cos + l33 * sin)]
-    });
+        ellipse.push([radius * l22 * cos, radius * (l32 * cos + l33 * sin)]);
+    }
     let off: Vec<[f64; 2]> = repeated.iter().map(|k| [k[1] - ln_k[1], k[2] - ln_k[2]]).collect();
     show(
         &Axes::new("error of ln k2", "error of ln k3")
             .title("200 fits, and the 95 % ellipse of the first fit")
             .scatter("", &off, 0)
-            .lines("", &[ellipse.collect()], 1)
+            .lines("", &[ellipse], 1)
             .render()?,
     );
     //| [Sensitivities](../docs/how-to/sensitivities.md) explains the functions of a `vector_field!`. The example

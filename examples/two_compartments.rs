@@ -8,7 +8,7 @@
 //!
 //! `data/two_compartments.csv` has a row per dose or measurement. Its 27 concentrations are computed from the true
 //! parameters, with a relative noise of 5 %. The fit recovers each parameter to within one standard error.
-//! `cargo run --release --example two_compartments` prints the fit.
+//! `cargo run --release --example two_compartments` prints the fit, and the fitted concentrations with their derivatives.
 
 use flowline::ode::Times;
 use flowline::prelude::*;
@@ -152,6 +152,8 @@ pub struct Found {
     pub noise: f64,
     /// The number of solves.
     pub num_solves: usize,
+    /// The time of each measurement, the fitted concentration there and its derivatives with respect to the parameters.
+    pub fitted: Vec<(f64, f64, [f64; 4])>,
 }
 
 /// Fits the parameters.
@@ -183,7 +185,11 @@ pub fn run() -> flowline::Result<Found> {
     let inverse: [[f64; 4]; 4] = from_fn(|i| solve(gram, from_fn(|k| f64::from(u8::from(i == k)))));
     let (Drug { ka, cl, v, lag, .. }, scales) = (drug(&x), scales(&x));
     let error = from_fn(|i| scales[i] * (variance * inverse[i][i]).sqrt());
-    Ok(Found { p: [ka, cl, v, lag], error, noise: variance.sqrt(), num_solves })
+    let rows = course.ts.iter().zip(&course.measured).zip(residuals.values.iter().zip(&residuals.jacobian));
+    let fitted = rows.map(|((t, measured), (relative, row))| {
+        (*t, measured * (1.0 + relative), from_fn(|j| row[j] * measured / scales[j]))
+    });
+    Ok(Found { p: [ka, cl, v, lag], error, noise: variance.sqrt(), num_solves, fitted: fitted.collect() })
 }
 
 fn main() -> flowline::Result<()> {
@@ -193,6 +199,10 @@ fn main() -> flowline::Result<()> {
         assert!((fit.p[i] - truth).abs() < 3.0 * fit.error[i], "a parameter is not found");
     }
     println!("relative noise {:.3}, {} solves", fit.noise, fit.num_solves);
+    println!("   t    mg/l   by absorption   clearance   volume      lag");
+    for (t, c, [ka, cl, v, lag]) in fit.fitted {
+        println!("{t:5} {c:7.4} {ka:15.4} {cl:11.4} {v:8.4} {lag:8.4}");
+    }
     Ok(())
 }
 

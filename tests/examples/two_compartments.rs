@@ -13,5 +13,8 @@ fn the_fit_is_that_of_the_closed_form() {
         assert!((fit.error[i] - error[i]).abs() < 1e-3 * error[i], "{fit:?}, not {error:?}");
         assert!((fit.p[i] - TRUTH[i].1).abs() < fit.error[i], "{fit:?}");
     }
+    // At 1 h one dose of 100 mg has been absorbed for 0.6 h: a larger lag or a larger volume lowers the concentration.
+    let (t, c, by) = fit.fitted[2];
+    assert!(t == 1.0 && (1.8..2.4).contains(&c) && by[0] > 0.0 && by[2] < 0.0 && by[3] < 0.0, "{fit:?}");
     assert!((fit.noise - 0.044539).abs() < 1e-5 && fit.num_solves < 12, "{fit:?}");
 }
