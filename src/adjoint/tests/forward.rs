@@ -174,7 +174,7 @@ fn an_event_that_does_not_cross_zero_has_derivatives_that_are_nan() {
         let ode = Ode::new(|_t: Tensor, y: &Tensor| 0.0 * y + 1.0).rtol(1e-9);
         let lid = move |_t: Tensor, y: &Tensor| {
             let below = y - &start;
-            below.lt(0.0).select(&below, &Tensor::from(0.0))
+            below.lt(0.0).select(&below, &(&below * 0.0))
         };
         let solution = ode.event(Event::rising().terminal(), lid).solve(0.0, 2.0, p.index(1))?;
         Ok::<_, crate::Error>((solution.t1.clone(), solution.y1))

@@ -161,6 +161,5 @@ fn values_are_as_published() {
     let values = model.values(&model.field, Method::Rodas5P, 1e-8);
     let worst = values.iter().zip(SIMULATED).map(|(value, simulated)| (value / simulated - 1.0).abs());
     let worst = worst.fold(0.0, f64::max);
-    println!("Elowitz: {worst:e} from the published simulation");
     assert!(worst < 2e-5, "{worst:e}");
 }

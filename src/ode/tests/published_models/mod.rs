@@ -128,7 +128,6 @@ impl<G: GenericField<N, Of<f64> = G> + VectorField<[f64; N]>, const N: usize> Mo
             .collect();
         assert_eq!((rows.len(), s.observed.len()), (num * self.times.len(), num * self.times.len()));
         let (num_parameters, size) = (rows[0].len(), if is_thorough() { 1 } else { self.group });
-        let mut worst = (0.0, 0, 0);
         for first in (0..num_parameters).step_by(size) {
             let group = first..(first + size).min(num_parameters);
             let differences = self.differences(&group);
@@ -148,19 +147,8 @@ impl<G: GenericField<N, Of<f64> = G> + VectorField<[f64; N]>, const N: usize> Mo
                     // An observable may be 0 at all times for all parameters.
                     let off = if scale == 0.0 { got.abs() } else { best / scale };
                     assert!(off < 1e-6, "{name}: value {i} by parameters {group:?}: {off:e} of {scale:e}");
-                    if off > worst.0 {
-                        worst = (off, i, first);
-                    }
                 }
             }
         }
-        let (off, i, j) = worst;
-        println!(
-            "{name}: {} parameters, {num} observables, {} times; off by {off:.1e} at most, value {i} by parameter \
-             {j}; {}",
-            num_parameters,
-            self.times.len(),
-            s.stats
-        );
     }
 }
