@@ -118,8 +118,9 @@ impl<G: Clone> Derivatives<'_, G, Passed> {
                 dy_dy0,
             }
         });
-        let grazing = self.passes.first().map_or(&[][..], |passed| &passed.grazing);
-        let grazing = grazing.iter().map(|&(index, t)| Warning::Grazing { index, t });
+        let is_grazing = |k: &usize| self.passes.iter().any(|passed| passed.grazing.contains(k));
+        let grazing = (0..solution.events.len()).filter(is_grazing).map(|k| &solution.events[k]);
+        let grazing = grazing.map(|event| Warning::Grazing { index: event.index, t: event.t });
         let (dy1_dp, dy1_dy0) = self.of_state(|passed| &passed.y1);
         let each_observed = 0..observed.len();
         Sensitivity {

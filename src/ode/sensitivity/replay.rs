@@ -3,7 +3,7 @@
 //! A pass has [`DIRECTIONS`](crate::ode::DIRECTIONS) directions. It computes the stages of each accepted step by
 //! the code that the solve has used, without an error estimate, a controller or a search for events. The values
 //! are those of the solve, bit for bit; the replay checks this at saved times and at the end. Step times are
-//! constants, except the times of events and times that depend on parameters ([`instants`](super::instants)).
+//! constants, except the times of events and times that depend on parameters.
 
 use super::moving::{D, DualFunctions, Eval, FIXED, Moving, Tangent, Y};
 use super::step::{Method, Step};
@@ -71,8 +71,8 @@ pub(super) struct Passed {
     pub observed: Vec<D>,
     /// The time and the state of each event.
     pub events: Vec<(D, Y)>,
-    /// The events whose time has no derivative.
-    pub grazing: Vec<(usize, f64)>,
+    /// The numbers of the events whose function has no slope in time, so that their time has no derivative.
+    pub grazing: Vec<usize>,
     /// The dense output, if it is saved.
     pub curve: Option<Curve>,
 }
@@ -339,12 +339,13 @@ impl<'a> Replay<'a> {
         let delta = step.field.tangent_at(s);
         let g = self.functions.event(index, D { value: s, tangent: delta }, &y);
         let rate = self.functions.event_rate(index, s, &y, &slope);
-        let by_s: Tangent = g.tangent.map(|g| -g / rate);
-        let is_crossing = rate != 0.0 && by_s.iter().all(|x| x.is_finite());
-        if !is_crossing {
-            self.out.grazing.push((index, s));
+        let is_crossing = rate != 0.0 && rate.is_finite();
+        let by_s: Tangent = g.tangent.map(|g| if is_crossing { -g / rate } else { f64::NAN });
+        // The NaN of an earlier grazing event says nothing about this one.
+        let is_known = |p: usize| delta[p].is_finite() && y.iter().all(|y| y.tangent[p].is_finite());
+        if !is_crossing || (0..DIRECTIONS).any(|p| is_known(p) && !by_s[p].is_finite()) {
+            self.out.grazing.push(self.out.events.len());
         }
-        let by_s = if is_crossing { by_s } else { [f64::NAN; DIRECTIONS] };
         for (y, slope) in y.iter_mut().zip(&slope) {
             y.tangent.iter_mut().zip(&by_s).for_each(|(y, by_s)| *y += by_s * slope.value);
         }

@@ -99,6 +99,7 @@ vector_field! {
     fn touch(&self, t, _y: &[R; 1]) -> R { (t - self.level).powi(3) }
     fn pass(&self, t, _y: &[R; 1]) -> R { t - self.level }
     fn flip(&self, _t, y: &[R; 1]) -> [R; 1] { [y[0] + self.other] }
+    fn high(&self, _t, y: &[R; 1]) -> R { y[0] - 3.5 }
 }
 
 #[test]
@@ -128,6 +129,12 @@ fn a_grazing_event_has_no_derivative_and_leaves_the_values() {
     assert!(s.events[0].dt_dp.level.is_nan() && s.warnings.len() == 1);
     assert_eq!(s.events[1].dt_dp.level, 1.0);
     assert!(is_near(s.dy1_dp.speed[0], 2.0, 1e-12) && is_near(s.dy1_dp.other[0], 1.0, 1e-12), "{s:?}");
+    // The warning names the event that grazes, and not a later one whose derivatives are NaN because of it.
+    let after = line().on_field_event(Event::rising(), Line::touch, Line::flip);
+    let after = after.field_event(Event::rising(), Line::high);
+    let s = after.forward_sensitivity().solve(0.0, 2.0, [0.0]).unwrap();
+    assert!(s.events.len() == 2 && s.events[1].dt_dp.other.is_nan(), "{s:?}");
+    assert!(matches!(s.warnings[..], [Warning::Grazing { index: 0, t: 1.0 }]), "{:?}", s.warnings);
 }
 
 #[test]
