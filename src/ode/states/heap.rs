@@ -35,6 +35,29 @@ fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
     }
 }
 
+/// [`each_weighted_sum`] for numbers of several f64, which fill vector registers by themselves: one loop for any
+/// number of terms has a tenth of the code.
+#[inline(always)]
+fn each_wide_sum<'k, R: Real>(
+    fused: bool,
+    out: &mut [R],
+    a: &[f64],
+    k: impl Fn(usize) -> &'k [R],
+    finish: impl Fn(usize, R) -> R,
+) -> bool {
+    let Some(first) = a.iter().position(|&a| a != 0.0) else { return false };
+    for j in 0..out.len() {
+        let mut sum = k(first)[j].scale(a[first]);
+        for (i, &a) in a.iter().enumerate().skip(first + 1) {
+            if a != 0.0 {
+                sum = k(i)[j].scale_add(fused, a, sum);
+            }
+        }
+        out[j] = finish(j, sum);
+    }
+    true
+}
+
 /// [`each_sum`] over the non-zero `a_i`, in a loop compiled for their number; false if there are none.
 ///
 /// If there are more terms than one loop takes, the next loop continues the sums in `out`. The terms are
@@ -47,6 +70,9 @@ fn each_weighted_sum<'k, R: Real>(
     k: impl Fn(usize) -> &'k [R],
     finish: impl Fn(usize, R) -> R,
 ) -> bool {
+    if const { !R::UNROLLED } {
+        return each_wide_sum(fused, out, a, k, finish);
+    }
     /// The maximum number of terms in a loop.
     const MOST: usize = 7;
     let (mut weights, mut terms, mut count, mut further) = ([0.0; MOST], [&[] as &[R]; MOST], 0, false);
