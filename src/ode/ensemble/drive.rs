@@ -22,7 +22,7 @@ use crate::ode::{
     Carry, Clock, FieldError, LaneClock, LaneNumber, Method, Outcome, Resolved, Scheme, Span, State, Stats,
     VectorField, Warning, status,
 };
-use crate::simd::{Call, Entry, Level, is_fused};
+use crate::simd::{Bound, Level, is_fused};
 
 /// Lanes are refilled when this many are free: a refill costs about as much as an attempt, whether it moves
 /// one trajectory or four.
@@ -51,17 +51,16 @@ pub struct Packs<'a, T> {
     pub(super) out: Out<'a, T>,
 }
 
-/// A function that attempts steps of a pack until the condition in [`Until`] holds.
-pub(super) type Attempts<'r, 'a, S, F> =
-    &'r dyn Fn(&F, &Scheme<'a, S>, &Until<S>, &mut Carry<S>) -> Result<(), FieldError>;
+/// Binds a vector field to a function that makes one attempt of a pack. The function returns the number of
+/// trajectories that still run.
+pub(super) type Attempt<'r, 'a, S, F> =
+    &'r dyn for<'f> Fn(&'f F) -> Bound<'f, Scheme<'a, S>, Ahead<S>, Carry<S>, Running>;
 
-/// The interval of the solve, and the condition that ends a run of attempts: at most `running` trajectories
-/// are still running, or `budget` attempts were made.
-pub struct Until<S: State> {
-    span: Span<S::Clock>,
-    running: u32,
-    budget: u64,
-}
+/// The interval of the solve, as values of its clock.
+pub(super) type Ahead<S> = Span<<S as State>::Clock>;
+
+/// The number of trajectories that still run.
+pub(super) type Running = Result<u32, FieldError>;
 
 impl<'a, T: LaneFloat> Packs<'a, T> {
     /// Runs the trajectories in lanes if the level has fused multiply-add, else one at a time.
@@ -69,7 +68,8 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         let (problems, level, first) = (self.problems, self.level, self.order[0]);
         if !is_fused(level) {
             let field = || problems.one(first);
-            return self.drive::<T::One, _, _>(field(), field(), &AnyMethod::call);
+            return self
+                .drive::<T::One, _, _>(field(), field(), &|f| Bound::to::<AnyMethod<'_, _, _>>(f, None));
         }
         if let Some(done) = problems.inlined(&mut self) {
             return done;
@@ -77,28 +77,27 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         if UNROLL && self.resolved.native().method == Some(Method::Tsit5) {
             return T::run_tsit5(&mut self);
         }
-        let attempts = Entry::<AnyMethod<'_, Components<T::Lanes>, _>>::at(level);
-        self.drive_shared(&|f, scheme, until, carry| attempts.call(f, scheme, until, carry))
+        self.drive_shared(&|f| Bound::to::<AnyMethod<'_, _, _>>(f, Some(level)))
     }
 
     /// Runs the trajectories in lanes, with the vector field behind a pointer.
     pub(super) fn drive_shared(
         &mut self,
-        attempts: Attempts<'_, 'a, Components<T::Lanes>, DynField<'a, T::Lanes>>,
+        attempt: Attempt<'_, 'a, Components<T::Lanes>, DynField<'a, T::Lanes>>,
     ) -> Result<(), FieldError> {
         let (problems, level, first) = (self.problems, self.level, self.order[0]);
         let field = || problems.lanes(level, first);
-        self.drive::<T::Lanes, _, _>(field(), field(), attempts)
+        self.drive::<T::Lanes, _, _>(field(), field(), attempt)
     }
 
-    /// Runs all trajectories. Each round fills the free lanes, runs attempts until [`REFILL`] lanes are free
+    /// Runs all trajectories. Each round fills the free lanes, makes attempts until [`REFILL`] lanes are free
     /// (all lanes, if no trajectory waits) or a stiffness check is due, and records the trajectories that
     /// have ended. `starting` is the vector field with which first step sizes are chosen.
     pub(super) fn drive<R, S, F>(
         &mut self,
         starting: DynField<'a, R>,
         field: F,
-        attempts: Attempts<'_, 'a, S, F>,
+        attempt: Attempt<'_, 'a, S, F>,
     ) -> Result<(), FieldError>
     where
         R: LaneNumber<T>,
@@ -110,7 +109,6 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         let scheme: Scheme<'a, S> = self.resolved.scheme(None);
         let mut waiting = Waiting::new(self, &span, starting);
         let mut pack = Pack::idle(&scheme, &t0, (self.dim, self.level), field);
-        let mut until = Until { span, running: 0, budget: 0 };
         let mut looks = Looks::of(&scheme, self.resolved.native().method);
         loop {
             waiting.fill(&mut pack)?;
@@ -118,9 +116,14 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
                 return Ok(());
             }
             let spare = if waiting.is_empty() { u32::MAX } else { REFILL };
-            until.running = pack.taken.count_ones().saturating_sub(spare);
-            until.budget = looks.budget(&pack);
-            attempts(&pack.field, &scheme, &until, &mut pack.carry)?;
+            let enough = pack.taken.count_ones().saturating_sub(spare);
+            let mut left = looks.budget(&pack);
+            let mut num_running = R::Clock::bits(&pack.carry.is_running()).count_ones();
+            let attempt = attempt(&pack.field);
+            while left > 0 && num_running > enough {
+                num_running = attempt.call(&scheme, &span, &mut pack.carry)?;
+                left -= 1;
+            }
             looks.look(&scheme, &pack, self.out.warnings);
             let running = R::Clock::bits(&pack.carry.is_running());
             self.record(&scheme, &pack, pack.taken & !running);
@@ -166,19 +169,17 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
     }
 }
 
+/// One attempt, which is compiled for each level. It is not a loop over attempts: the optimizer would load the
+/// coefficients before the loop and spill them, and the loops would take twice as long to compile.
 #[inline(always)]
-pub(super) fn attempts<const UNROLLED: bool, S: State<Clock: LaneClock>, F: VectorField<S>>(
+pub(super) fn attempt_in_lanes<const UNROLLED: bool, S: State<Clock: LaneClock>, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
-    until: &Until<S>,
+    span: &Ahead<S>,
     carry: &mut Carry<S>,
-) -> Result<(), FieldError> {
-    // Ensembles have no custom norm: the constant `None` removes its code from the loop.
+) -> Running {
+    // Ensembles have no custom norm: the constant `None` removes its code.
     let scheme = scheme.measured_by(None);
-    let (span, mut left) = (&until.span, until.budget);
-    while left > 0 && S::Clock::count(&carry.is_running()) > until.running {
-        left -= 1;
-        attempt_with::<UNROLLED, false, S, F>(f, &scheme, span, carry).map_err(|failure| failure.source)?;
-    }
-    Ok(())
+    attempt_with::<UNROLLED, false, S, F>(f, &scheme, span, carry).map_err(|failure| failure.source)?;
+    Ok(S::Clock::count(&carry.is_running()))
 }

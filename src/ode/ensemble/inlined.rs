@@ -1,21 +1,21 @@
-//! The loop of attempts compiled for one vector field and one method: see
+//! Attempts compiled for one vector field and one method: see
 //! [`EnsembleBuilder::inlined`](super::EnsembleBuilder::inlined).
 //!
-//! The program that calls it compiles this loop. Only the choice of first step sizes is shared by all
+//! The program that calls it compiles them. Only the choice of first step sizes is shared by all
 //! ensembles.
 
 use super::LaneFloat;
-use super::drive::{Packs, Until, attempts};
+use super::drive::{Ahead, Packs, Running, attempt_in_lanes};
 use super::problems::{SetLane, TypedField};
 use crate::ode::inline::InlineMethod;
 use crate::ode::{Carry, FieldError, FieldNumber, GenericField, LaneClock, Scheme, State, VectorField};
-use crate::simd::{Call, Entry};
+use crate::simd::{Bound, Call};
 use std::marker::PhantomData;
 
-/// Selects the loop compiled for each vector field: none for `()`, the loop of the method for an
+/// Selects the attempts compiled for each vector field: none for `()`, those of the method for an
 /// [`InlineMethod`].
 pub trait Loops: 'static {
-    /// Runs the packs in the inlined loop, or returns `None` if there is none for their method.
+    /// Runs the packs with inlined attempts, or returns `None` if there are none for their method.
     fn run<G: GenericField<N>, T: LaneFloat, const N: usize>(
         packs: &mut Packs<'_, T>,
         problems: &[(G, [T; N])],
@@ -42,9 +42,8 @@ impl<M: InlineMethod> Loops for M {
         let (level, first) = (packs.level, packs.order[0]);
         let field = TypedField::<G, T, T::Lanes, N>::new(problems, first);
         let starting = packs.problems.lanes(level, first);
-        let attempts = Entry::<OneMethod<'_, [T::Lanes; N], _, M>>::at(level);
-        Some(packs.drive::<T::Lanes, _, _>(starting, Inlined(field), &|f, scheme, until, carry| {
-            attempts.call(f, scheme, until, carry)
+        Some(packs.drive::<T::Lanes, _, _>(starting, Inlined(field), &|f| {
+            Bound::to::<OneMethod<'_, [T::Lanes; N], _, M>>(f, Some(level))
         }))
     }
 }
@@ -70,7 +69,7 @@ impl<F: SetLane> SetLane for Inlined<F> {
     }
 }
 
-/// Attempts with a method whose coefficients are compile-time constants.
+/// An attempt with a method whose coefficients are compile-time constants.
 pub(super) struct OneMethod<'a, S, F, M>(PhantomData<(&'a S, F, M)>);
 
 impl<'a, S, F, M> Call for OneMethod<'a, S, F, M>
@@ -81,12 +80,12 @@ where
 {
     type Of = F;
     type At = Scheme<'a, S>;
-    type On = Until<S>;
+    type On = Ahead<S>;
     type Out = Carry<S>;
-    type Output = Result<(), FieldError>;
+    type Output = Running;
 
     #[inline(always)]
-    fn call(f: &F, scheme: &Scheme<'a, S>, until: &Until<S>, carry: &mut Carry<S>) -> Self::Output {
-        attempts::<true, S, F>(f, &scheme.with_known::<M>(), until, carry)
+    fn call(f: &F, scheme: &Scheme<'a, S>, span: &Ahead<S>, carry: &mut Carry<S>) -> Self::Output {
+        attempt_in_lanes::<true, S, F>(f, &scheme.with_known::<M>(), span, carry)
     }
 }

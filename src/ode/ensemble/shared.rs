@@ -1,32 +1,31 @@
-//! The loops shared by all vector fields: attempts over [`Components`] with the vector field behind a
-//! pointer.
+//! The attempts shared by all vector fields: over [`Components`], with the vector field behind a pointer.
 //!
-//! The two loops with the coefficients of Tsit5 inlined are the slowest part of the solver to compile. Each
-//! has its own module, so that rustc compiles them in parallel (see [`Call`]).
+//! Those with the coefficients of Tsit5 inlined take long to compile. In f64 and in f32 they have their own
+//! module, so that rustc compiles them in parallel (see [`Call`]).
 
 use super::components::Components;
-use super::drive::{Packs, Until, attempts};
+use super::drive::{Ahead, Packs, Running, attempt_in_lanes};
 use super::inlined::OneMethod;
 use super::problems::DynField;
 #[cfg(feature = "ensemble-f32")]
 use crate::ode::SINGLE_LANES;
 use crate::ode::{Carry, FieldError, LANES, LaneClock, Lanes, Scheme, State, VectorField, inline};
-use crate::simd::{Call, Entry};
+use crate::simd::{Bound, Call};
 use std::marker::PhantomData;
 
-/// Attempts with the method of the scheme.
+/// An attempt with the method of the scheme.
 pub(super) struct AnyMethod<'a, S, F>(PhantomData<(&'a S, F)>);
 
 impl<'a, S: State<Clock: LaneClock> + 'a, F: VectorField<S>> Call for AnyMethod<'a, S, F> {
     type Of = F;
     type At = Scheme<'a, S>;
-    type On = Until<S>;
+    type On = Ahead<S>;
     type Out = Carry<S>;
-    type Output = Result<(), FieldError>;
+    type Output = Running;
 
     #[inline(always)]
-    fn call(f: &F, scheme: &Scheme<'a, S>, until: &Until<S>, carry: &mut Carry<S>) -> Self::Output {
-        attempts::<false, S, F>(f, scheme, until, carry)
+    fn call(f: &F, scheme: &Scheme<'a, S>, span: &Ahead<S>, carry: &mut Carry<S>) -> Self::Output {
+        attempt_in_lanes::<false, S, F>(f, scheme, span, carry)
     }
 }
 
@@ -43,25 +42,25 @@ macro_rules! tsit5 {
             impl<'a> Call for Tsit5<'a> {
                 type Of = DynField<'a, R>;
                 type At = Scheme<'a, S>;
-                type On = Until<S>;
+                type On = Ahead<S>;
                 type Out = Carry<S>;
-                type Output = Result<(), FieldError>;
+                type Output = Running;
 
                 #[inline(always)]
                 fn call(
                     f: &Self::Of,
                     scheme: &Scheme<'a, S>,
-                    until: &Until<S>,
+                    span: &Ahead<S>,
                     carry: &mut Carry<S>,
                 ) -> Self::Output {
-                    OneMethod::<'a, S, Self::Of, inline::Tsit5>::call(f, scheme, until, carry)
+                    OneMethod::<'a, S, Self::Of, inline::Tsit5>::call(f, scheme, span, carry)
                 }
             }
 
             /// Runs packs whose method is Tsit5.
             pub fn run_tsit5(packs: &mut Packs<'_, $real>) -> Result<(), FieldError> {
-                let attempts = Entry::<Tsit5<'_>>::at(packs.level);
-                packs.drive_shared(&|f, scheme, until, carry| attempts.call(f, scheme, until, carry))
+                let level = Some(packs.level);
+                packs.drive_shared(&|f| Bound::to::<Tsit5<'_>>(f, level))
             }
         }
     };
