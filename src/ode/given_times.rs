@@ -139,13 +139,18 @@ pub(super) struct Planned {
 
 /// The entries of all lists in `[t0, t1)`, in the order of the solve. Of equal times, discontinuities come
 /// first, then resets in the order of declaration.
-pub(super) fn planned<Y>(lists: &[TimeList<'_, Y>], (t0, t1): (f64, f64)) -> Vec<Planned> {
-    let sign = if t1 < t0 { -1.0 } else { 1.0 };
+pub(super) fn planned<Y>(lists: &[TimeList<'_, Y>], span: (f64, f64)) -> Vec<Planned> {
     let mut all: Vec<Planned> = vec![];
     for (list, TimeList { entries, then, .. }) in lists.iter().enumerate() {
         let acts = then.is_some();
         all.extend(entries.iter().enumerate().map(|(i, e)| Planned { t: e.t, x: e.x, list, entry: i, acts }));
     }
+    in_order(all, span)
+}
+
+/// As [`planned`]. It is not generic, so it is compiled with this crate.
+fn in_order(mut all: Vec<Planned>, (t0, t1): (f64, f64)) -> Vec<Planned> {
+    let sign = if t1 < t0 { -1.0 } else { 1.0 };
     all.retain(|one| one.t * sign >= t0 * sign && one.t * sign < t1 * sign);
     // 0 and -0 are the same time.
     let key = |one: &Planned| one.t * sign + 0.0;

@@ -54,8 +54,7 @@ impl<Y: PlainState> Integrator<Y> {
         y0: Y,
     ) -> Result<Self, SolveError> {
         let span = Span::new(t0, t1);
-        let mut carry = start(&f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
-        make_memory(scheme, resolved, &mut carry);
+        let mut carry = started(f, (scheme, resolved), &span, y0)?;
         check_constraints(f, scheme, &span, &mut carry)?;
         let solved_at = if is_constrained(&carry) { t0 } else { f64::NAN };
         let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
@@ -85,9 +84,7 @@ impl<Y: PlainState> Integrator<Y> {
         if self.carry.status != status::RUNNING {
             return Ok(());
         }
-        let again = start(&f, scheme, &self.span, self.carry.y.clone());
-        let mut carry = again.map_err(|failure| field_error(failure, 0.0))?;
-        make_memory(scheme, resolved, &mut carry);
+        let mut carry = started(f, (scheme, resolved), &self.span, self.carry.y.clone())?;
         carry.num_fn_evals += self.carry.num_fn_evals;
         carry.num_jac_evals += self.carry.num_jac_evals;
         carry.num_factorizations += self.carry.num_factorizations;
@@ -344,6 +341,19 @@ impl<Y: PlainState> Integrator<Y> {
         Outcome::of(&self.carry, scheme.limits.dt_min)
             .map(|outcome| outcome.diagnosed(diagnosis(), scheme.norm.is_some()))
     }
+}
+
+/// The carry at t0, with the memory of the method.
+#[inline(never)]
+fn started<Y: PlainState>(
+    f: &dyn VectorField<Y>,
+    (scheme, resolved): (&Scheme<Y>, &Resolved),
+    span: &Span<f64>,
+    y0: Y,
+) -> Result<Carry<Y>, SolveError> {
+    let mut carry = start(&f, scheme, span, y0).map_err(|failure| field_error(failure, 0.0))?;
+    make_memory(scheme, resolved, &mut carry);
+    Ok(carry)
 }
 
 /// The largest difference, in tolerances, of y0 from a state that satisfies the algebraic equations.

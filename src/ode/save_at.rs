@@ -150,10 +150,8 @@ impl SaveAt {
         if self.starts.is_empty() {
             return Cow::Borrowed(self);
         }
-        let sign = if t1 < t0 { -1.0 } else { 1.0 };
         let mut ts = self.ts.clone();
-        ts.sort_by(|a, b| (a * sign).total_cmp(&(b * sign)));
-        ts.dedup();
+        sort_times(&mut ts, (t0, t1));
         Cow::Owned(SaveAt { ts, starts: Vec::new(), ..self.clone() })
     }
 
@@ -241,6 +239,15 @@ impl<const N: usize> From<&[f64; N]> for SaveAt {
     fn from(ts: &[f64; N]) -> Self {
         SaveAt::ts(ts)
     }
+}
+
+/// Puts times in the order of a solve from t0 to t1, each once.
+pub(super) fn sort_times(ts: &mut Vec<f64>, (t0, t1): (f64, f64)) {
+    ts.sort_by(f64::total_cmp);
+    if t1 < t0 {
+        ts.reverse();
+    }
+    ts.dedup();
 }
 
 /// `n` equally spaced numbers from `start` to `end`, both included.

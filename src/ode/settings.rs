@@ -3,6 +3,7 @@
 //! Settings are given in any order and checked once, when a solve starts. This module uses neither vector
 //! fields nor loops, so all drivers share it.
 
+use super::save_at::sort_times;
 use super::scheme;
 use super::{
     ButcherTableau, ConfigError, Controller, InputRows, Limits, Mass, Method, Norm, OwnSides, PidController,
@@ -175,10 +176,8 @@ impl Settings {
         let mut sides = OwnSides::default();
         if let Some((t0, t1)) = span {
             self.inputs.iter().try_for_each(|rows| rows.contain(t0, t1))?;
-            let sign = if t1 < t0 { -1.0 } else { 1.0 };
             stops.retain(|&t| t != t0 && t != t1);
-            stops.sort_by(|a, b| (a * sign).total_cmp(&(b * sign)));
-            stops.dedup();
+            sort_times(&mut stops, (t0, t1));
             sides = OwnSides::new(&stops, &jumps, (t0, t1));
         }
         let resolved = Resolved {

@@ -1,6 +1,7 @@
 //! Events of a solve on plain states: which of them occur in a step, and their actions.
 
 use super::behind::Displacements;
+use super::occurrence::{Occurrence, keep_first_of_each, put_in_order};
 use super::signs::{SPEED_PART, TANGENT, TURNED_BACK};
 use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
 use crate::ode::builder::locked;
@@ -32,15 +33,6 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
 
 const BEHIND: usize = 0;
 const AT_ONCE: usize = 1;
-
-/// A sign change within a step.
-struct Occurrence {
-    index: usize,
-    /// The time and the value of the sample before.
-    before: [f64; 2],
-    t: f64,
-    is_recorded: bool,
-}
 
 /// The result of searching a step.
 pub(in crate::ode) enum Found {
@@ -158,7 +150,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             Err(sunk) => return sunk,
         };
         let (sign, num_before) = (integrator.span.direction, events.len());
-        self.occurrences.sort_by(|a, b| (a.t * sign).total_cmp(&(b.t * sign)).then(a.index.cmp(&b.index)));
+        put_in_order(&mut self.occurrences, sign);
         while let Some(t) = self.occurrences.iter().find(|one| !one.is_recorded).map(|one| one.t) {
             if nan.is_some_and(|(nan, _)| t * sign > nan * sign) {
                 break;
@@ -269,8 +261,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
                 self.group.push((one.index, one.before[1]));
             }
         }
-        self.group.sort_by_key(|(index, _)| *index);
-        self.group.dedup_by_key(|(index, _)| *index);
+        keep_first_of_each(&mut self.group);
     }
 
     /// The state at the time at which the step is cut.

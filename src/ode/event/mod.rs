@@ -11,6 +11,7 @@
 
 mod behind;
 mod finder;
+mod occurrence;
 mod root;
 mod signs;
 mod zeno;

@@ -128,6 +128,12 @@ impl<R: Real> Lu<R> {
     /// Replaces the right-hand side `b` by the solution.
     #[inline(always)]
     pub fn solve(&self, b: &mut [R]) {
+        self.solve_for(b, R::mul);
+    }
+
+    /// Replaces the right-hand side `b` by the solution, in numbers that `times` multiplies by an entry.
+    #[inline(always)]
+    pub fn solve_for<X: Real<Clock = R::Clock>>(&self, b: &mut [X], times: impl Fn(R, X) -> X) {
         let n = self.matrix.n();
         let b = &mut b[..n];
         let mut swap = 0;
@@ -136,8 +142,8 @@ impl<R: Real> Lu<R> {
             if R::LOCKSTEP {
                 for i in k + 1..below {
                     let (x, y) = (b[k], b[i]);
-                    b[k] = R::select(&self.swaps[swap], y, x);
-                    b[i] = R::select(&self.swaps[swap], x, y);
+                    b[k] = X::select(&self.swaps[swap], y, x);
+                    b[i] = X::select(&self.swaps[swap], x, y);
                     swap += 1;
                 }
             } else {
@@ -145,15 +151,15 @@ impl<R: Real> Lu<R> {
             }
             let x = b[k];
             for (b, &factor) in b[k + 1..below].iter_mut().zip(self.matrix.column(k, k + 1..below)) {
-                *b = *b - factor * x;
+                *b = *b - times(factor, x);
             }
         }
         for k in (0..n).rev() {
             let rows = k.saturating_sub(self.matrix.upper())..k;
-            let x = b[k] * self.matrix[(k, k)];
+            let x = times(self.matrix[(k, k)], b[k]);
             b[k] = x;
             for (b, &entry) in b[rows.clone()].iter_mut().zip(self.matrix.column(k, rows)) {
-                *b = *b - entry * x;
+                *b = *b - times(entry, x);
             }
         }
     }

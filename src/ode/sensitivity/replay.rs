@@ -364,19 +364,17 @@ impl<'a> Replay<'a> {
         // The same tangents at both ends: the time does not stretch.
         let field = Moving { eval, functions, t, h: 1.0, a, b: a, moves };
         let side = scheme.after(&self.span, &t);
-        let fails = "invariant: a `vector_field!` does not fail";
-        // At t0 the solve has checked the equations, and has solved them only after resets.
-        if t != self.track.span.0 || self.num_resets > 0 {
-            let mut y = self.y.clone();
-            let found = stiff.solve_constraints(&field, scheme, &side, &mut y, (y1, &mut k[0])).expect(fails);
-            if matches!(found, Consistency::Solved(_)) {
-                self.y = y;
+        let mut solved = self.y.clone();
+        let found = stiff
+            .solve_constraints(&field, scheme, &side, &mut solved, (y1, &mut k[0]))
+            .expect("invariant: a `vector_field!` does not fail");
+        // At t0 the solve has checked the equations, and has changed the state only after resets.
+        let is_kept = t == self.track.span.0 && self.num_resets == 0;
+        if matches!(found, Consistency::Solved(_)) {
+            for (y, solved) in self.y.iter_mut().zip(&solved) {
+                *y = D { value: if is_kept { y.value } else { solved.value }, ..*solved };
             }
         }
-        let mut y = self.y.clone();
-        stiff.correct(&field, scheme, &side, &mut y, (y1, &mut k[0])).expect(fails);
-        // Only the derivatives are corrected.
-        self.y.iter_mut().zip(&y).for_each(|(y, corrected)| y.tangent = corrected.tangent);
         self.solved_at = t;
     }
 

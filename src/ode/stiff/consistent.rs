@@ -61,16 +61,16 @@ enum NoSystem {
 }
 
 /// The linear system of a Newton step, with rows and columns scaled.
-struct System<R: Real> {
-    lu: Lu<R>,
+struct System {
+    lu: Lu<f64>,
     row_scales: Vec<f64>,
     column_scales: Vec<f64>,
     /// Per equation, a residual up to which it is rounding error; infinite for equations with derivatives.
     noise: Vec<f64>,
 }
 
-impl<R: Real> System<R> {
-    fn new(
+impl System {
+    fn new<R: Real>(
         constraints: &Constraints,
         (jacobian, canceled): (&Matrix<R>, f64),
         (y, f): (&[R], &[R]),
@@ -105,26 +105,27 @@ impl<R: Real> System<R> {
         Ok(System { lu, row_scales, column_scales, noise })
     }
 
-    /// The residuals of the algebraic equations for the right-hand sides f, 0 for rounding error and for the
-    /// other equations. They are scaled like the rows.
-    fn residuals(&self, constraints: &Constraints, f: &[R]) -> Vec<R> {
-        self.residuals_above(&self.noise, constraints, f)
-    }
-
-    /// The residuals of the algebraic equations, 0 up to the noise of each.
-    fn residuals_above(&self, noise: &[f64], constraints: &Constraints, f: &[R]) -> Vec<R> {
+    /// The residuals of the algebraic equations for the right-hand sides f, 0 for the other equations. A residual
+    /// that is rounding error has the value 0; its derivatives remain. They are scaled like the rows.
+    fn residuals<R: Real>(&self, constraints: &Constraints, f: &[R]) -> Vec<R> {
         let mut residuals = f.to_vec();
         constraints.reduce(&mut residuals);
         for (i, residual) in residuals.iter_mut().enumerate() {
-            let is_zero = residual.value().abs() <= noise[i] || noise[i].is_infinite();
-            *residual = if is_zero { R::constant(0.0) } else { residual.scale(self.row_scales[i]) };
+            let (noise, value) = (self.noise[i], residual.value());
+            if noise.is_infinite() {
+                *residual = R::constant(0.0);
+                continue;
+            }
+            let is_noise = value.abs() <= noise;
+            let kept = if is_noise { *residual - R::constant(value) } else { *residual };
+            *residual = kept.scale(self.row_scales[i]);
         }
         residuals
     }
 
     /// The Newton step for these residuals.
-    fn step(&self, mut residuals: Vec<R>) -> Vec<R> {
-        self.lu.solve(&mut residuals);
+    fn step<R: Real<Clock = f64>>(&self, mut residuals: Vec<R>) -> Vec<R> {
+        self.lu.solve_for(&mut residuals, |factor, x: R| x.scale(factor));
         let scaled = residuals.iter().zip(&self.column_scales);
         scaled.map(|(x, &scale)| x.scale(-scale)).collect()
     }
@@ -132,12 +133,7 @@ impl<R: Real> System<R> {
 
 /// The LU factors of a matrix, scaled so that the largest entries of its rows and columns are near 1, or the
 /// first column without a pivot above `least`.
-fn factored<R: Real>(
-    rows: &[Row],
-    row_scales: &[f64],
-    column_scales: &[f64],
-    least: f64,
-) -> Result<Lu<R>, usize> {
+fn factored(rows: &[Row], row_scales: &[f64], column_scales: &[f64], least: f64) -> Result<Lu<f64>, usize> {
     let n = rows.len();
     let mut columns = vec![Row::new(); n];
     let (mut lower, mut upper) = (0, 0);
@@ -147,18 +143,23 @@ fn factored<R: Real>(
             columns[j].push((i, entry * row_scales[i] * column_scales[j]));
         }
     }
-    let mut lu = Lu::<R>::new(n, lower, upper);
+    let mut lu = Lu::new(n, lower, upper);
     let singular = lu.factor(|j, rows, column| {
-        column.iter_mut().for_each(|entry| *entry = R::constant(0.0));
+        column.fill(0.0);
         for &(i, entry) in &columns[j] {
-            column[i - rows.start] = R::constant(entry);
+            column[i - rows.start] = entry;
         }
     });
-    let is_small = |k: &usize| lu.pivot(*k).value().abs() <= least;
+    let is_small = |k: &usize| lu.pivot(*k).abs() <= least;
     match singular.or_else(|| (0..n).find(is_small)) {
         Some(column) => Err(column),
         None => Ok(lu),
     }
+}
+
+/// A number of the value -0 with the derivatives of x. The sum of it and any number has the bits of that number.
+fn derivatives_of<R: Real>(x: R) -> R {
+    -(R::constant(x.value()) - x)
 }
 
 /// The component that differs the most from y to `moved`, and the difference in tolerances; not finite if a
@@ -177,7 +178,7 @@ fn largest<R: Real>(y: &[R], moved: &[R], tolerance: &Tolerance<'_>) -> (usize, 
 
 impl<R: Real<Clock = f64>> Rosenbrock<R> {
     /// Solves the algebraic equations at the time `of.times.first`, from the state in `y`, and replaces this state
-    /// by the solution.
+    /// by the solution. The derivatives of a dual number are those that the last Newton step gives it.
     ///
     /// # Errors
     /// The vector field's error, with the time of the evaluation.
@@ -214,8 +215,8 @@ impl<R: Real<Clock = f64>> Rosenbrock<R> {
             let at_first = *first.get_or_insert(correction(component, size, &moved));
             if size <= NEGLIGIBLE {
                 let has_moved = self.y.iter().zip(&given).any(|(&y, &given)| !y.is_same(given));
-                if has_moved {
-                    self.y.copy_from_slice(&moved);
+                for (y, (&moved, &step)) in self.y.iter_mut().zip(moved.iter().zip(&step)) {
+                    *y = if has_moved { moved } else { *y + derivatives_of(step) };
                 }
                 let (component, tolerances) = largest(&given, &self.y, of.tolerance);
                 let equation = at_first.equation;
@@ -231,33 +232,13 @@ impl<R: Real<Clock = f64>> Rosenbrock<R> {
         Ok(first.map_or(Consistency::Unknown, Consistency::Unsolved))
     }
 
-    /// Adds one Newton step to the state in `y`, even if it is negligible.
-    ///
-    /// # Errors
-    /// The vector field's error, with the time of the evaluation.
-    pub(super) fn correct(
-        &mut self,
-        field: &mut dyn FieldOn<R>,
-        of: &StepOf<'_, f64>,
-    ) -> Result<(), FieldFailure<f64>> {
-        let Some(constraints) = self.constraints.clone() else { return Ok(()) };
-        let known = self.differentiate(field, of, true)?;
-        let Ok(system) = self.system(&constraints, of.tolerance, known) else { return Ok(()) };
-        // A residual that is noise has derivatives, too.
-        let noise: Vec<f64> =
-            system.noise.iter().map(|noise| if noise.is_infinite() { *noise } else { -1.0 }).collect();
-        let step = system.step(system.residuals_above(&noise, &constraints, &self.f));
-        self.y.iter_mut().zip(step).for_each(|(y, step)| *y = *y + step);
-        Ok(())
-    }
-
     /// The linear system of a Newton step at the last Jacobian.
     fn system(
         &self,
         constraints: &Constraints,
         tolerance: &Tolerance<'_>,
         known: Known,
-    ) -> Result<System<R>, NoSystem> {
+    ) -> Result<System, NoSystem> {
         // A bound of the relative error of a term of the Jacobian, by rounding or by differences.
         let error = if known.jacobian { self.epsilon } else { self.epsilon.powf(2.0 / 3.0) };
         let canceled = ROUNDING * error;
@@ -271,7 +252,7 @@ impl<R: Real<Clock = f64>> Rosenbrock<R> {
         &mut self,
         field: &mut dyn FieldOn<R>,
         of: &StepOf<'_, f64>,
-        (constraints, system): (&Constraints, &System<R>),
+        (constraints, system): (&Constraints, &System),
         step: &[R],
     ) -> Result<bool, FieldFailure<f64>> {
         // Tolerances of y as it moves would become smaller where a component passes through zero.

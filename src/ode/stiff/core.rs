@@ -31,15 +31,6 @@ pub trait Core<R: Real>: Send + Sync {
         field: &mut dyn FieldOn<R>,
         of: &StepOf<'_, R::Clock>,
     ) -> Result<Consistency, FieldFailure<R::Clock>>;
-    /// As [`StiffStages::correct`](super::StiffStages::correct), of the state in [`y_mut`](Self::y_mut).
-    ///
-    /// # Errors
-    /// The vector field's error, with the time of the evaluation.
-    fn correct(
-        &mut self,
-        field: &mut dyn FieldOn<R>,
-        of: &StepOf<'_, R::Clock>,
-    ) -> Result<(), FieldFailure<R::Clock>>;
     /// Whether some equations are algebraic.
     fn is_constrained(&self) -> bool;
     /// Stage i.
@@ -141,7 +132,7 @@ pub trait Solvable: Real<Wide = Self> {
 /// Implements [`Solvable`] and [`Core`] for a number type; `$step` computes a step, and `$solve` solves the
 /// algebraic equations.
 macro_rules! core {
-    ({$($generics:tt)*} $t:ty, |$core:ident, $field:ident, $of:ident| $step:expr, $solve:expr, $correct:expr) => {
+    ({$($generics:tt)*} $t:ty, |$core:ident, $field:ident, $of:ident| $step:expr, $solve:expr) => {
         impl<$($generics)*> Solvable for $t {
             fn core(rosenbrock: Rosenbrock<Self>) -> Box<dyn Core<Self>> {
                 Box::new(rosenbrock)
@@ -166,14 +157,6 @@ macro_rules! core {
             ) -> Result<Consistency, FieldFailure<<$t as Real>::Clock>> {
                 let $core = self;
                 $solve
-            }
-            fn correct(
-                &mut self,
-                $field: &mut dyn FieldOn<$t>,
-                $of: &StepOf<'_, <$t as Real>::Clock>,
-            ) -> Result<(), FieldFailure<<$t as Real>::Clock>> {
-                let $core = self;
-                $correct
             }
             fn is_constrained(&self) -> bool {
                 self.constraints.is_some()
@@ -205,14 +188,12 @@ macro_rules! core {
 core!(
     {} f64,
     |core, field, of| core.step_of_few(field, of),
-    Rosenbrock::solve_constraints(core, field, of),
-    Rosenbrock::correct(core, field, of)
+    Rosenbrock::solve_constraints(core, field, of)
 );
 core!(
     {T: Part, const P: usize} Dual<T, P>,
     |core, field, of| core.step_portable(field, of),
-    Rosenbrock::solve_constraints(core, field, of),
-    Rosenbrock::correct(core, field, of)
+    Rosenbrock::solve_constraints(core, field, of)
 );
 // An ensemble has no mass matrix.
 core!(
@@ -221,10 +202,6 @@ core!(
     {
         let _ = (core, field, of);
         Ok(Consistency::Unknown)
-    },
-    {
-        let _ = (core, field, of);
-        Ok(())
     }
 );
 core!(
@@ -233,9 +210,5 @@ core!(
     {
         let _ = (core, field, of);
         Ok(Consistency::Unknown)
-    },
-    {
-        let _ = (core, field, of);
-        Ok(())
     }
 );

@@ -66,22 +66,6 @@ pub trait StiffStages<S: State>: Send + Sync {
         Ok(Consistency::Unknown)
     }
 
-    /// Adds to y one step of Newton's method for the algebraic equations at t, even if it is negligible. At a
-    /// solution, the step of a dual number corrects its derivatives.
-    ///
-    /// # Errors
-    /// The vector field's error, with the time of the evaluation.
-    fn correct(
-        &mut self,
-        _f: &dyn VectorField<S>,
-        _scheme: &Scheme<S>,
-        _t: &S::Clock,
-        _y: &mut S,
-        _scratch: (&mut S, &mut S),
-    ) -> Result<(), FieldFailure<S::Clock>> {
-        Ok(())
-    }
-
     /// Whether some equations are algebraic.
     fn is_constrained(&self) -> bool {
         false

@@ -59,33 +59,6 @@ struct Plain<Y: PlainState> {
     written: Option<Jacobian>,
 }
 
-impl<Y: PlainState> Plain<Y> {
-    /// Calls `work` for the state y at the time t.
-    fn at_point<T>(
-        &mut self,
-        (f, scheme): (&dyn VectorField<Y>, &Scheme<Y>),
-        t: &f64,
-        y: &Y,
-        (argument, rate): (&mut Y, &mut Y),
-        work: impl FnOnce(
-            &mut dyn Core<Y::Number>,
-            &mut dyn FieldOn<Y::Number>,
-            &StepOf<'_, f64>,
-        ) -> Result<T, FieldFailure<f64>>,
-    ) -> Result<T, FieldFailure<f64>> {
-        let Kind::Rosenbrock(numbers) = &scheme.tableau.kind else {
-            unreachable!("invariant: Rosenbrock stages of another method")
-        };
-        y.read(self.core.y_mut());
-        let mut field =
-            PlainField { f, functions: scheme.functions, argument, rate, written: &mut self.written };
-        let times = Times { first: *t, last: *t, t: *t };
-        let tolerance = &scheme.tolerance;
-        let of = StepOf { tableau: &scheme.tableau, numbers, tolerance, times: &times, h: &0.0 };
-        work(&mut *self.core, &mut field, &of)
-    }
-}
-
 impl<Y: PlainState> StiffStages<Y> for Plain<Y> {
     fn stages(
         &mut self,
@@ -117,28 +90,22 @@ impl<Y: PlainState> StiffStages<Y> for Plain<Y> {
         scheme: &Scheme<Y>,
         t: &f64,
         y: &mut Y,
-        scratch: (&mut Y, &mut Y),
+        (argument, rate): (&mut Y, &mut Y),
     ) -> Result<Consistency, FieldFailure<f64>> {
-        let solve = |core: &mut dyn Core<Y::Number>,
-                     field: &mut dyn FieldOn<Y::Number>,
-                     of: &StepOf<'_, f64>| { core.solve_constraints(field, of) };
-        let found = self.at_point((f, scheme), t, y, scratch, solve)?;
+        let Kind::Rosenbrock(numbers) = &scheme.tableau.kind else {
+            unreachable!("invariant: Rosenbrock stages of another method")
+        };
+        y.read(self.core.y_mut());
+        let functions = scheme.functions;
+        let mut field = PlainField { f, functions, argument, rate, written: &mut self.written };
+        let times = Times { first: *t, last: *t, t: *t };
+        let tolerance = &scheme.tolerance;
+        let of = StepOf { tableau: &scheme.tableau, numbers, tolerance, times: &times, h: &0.0 };
+        let found = self.core.solve_constraints(&mut field, &of)?;
         if matches!(found, Consistency::Solved(_)) {
             y.write(self.core.y_mut());
         }
         Ok(found)
-    }
-    fn correct(
-        &mut self,
-        f: &dyn VectorField<Y>,
-        scheme: &Scheme<Y>,
-        t: &f64,
-        y: &mut Y,
-        scratch: (&mut Y, &mut Y),
-    ) -> Result<(), FieldFailure<f64>> {
-        self.at_point((f, scheme), t, y, scratch, |core, field, of| core.correct(field, of))?;
-        y.write(self.core.y_mut());
-        Ok(())
     }
     fn is_constrained(&self) -> bool {
         self.core.is_constrained()
