@@ -8,7 +8,6 @@
 //! field).
 
 use super::{FieldNumber, GenericField, Number, Real, Tolerance};
-use std::array::from_fn;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
@@ -20,6 +19,18 @@ pub struct Dual<T, const P: usize> {
     pub value: T,
     /// Its derivative in each direction.
     pub tangent: [T; P],
+}
+
+/// The array of `$x`, in which `$p` is the index of a direction. It is a loop: the functions of an array that take a
+/// closure might not be inlined into code for the CPU's instruction set.
+macro_rules! each {
+    ($start:expr, $p:ident => $x:expr) => {{
+        let mut tangent = $start;
+        for $p in 0..P {
+            tangent[$p] = $x;
+        }
+        tangent
+    }};
 }
 
 /// A number type from which [`Dual`] is built: f64, or a [`Dual`] for second derivatives.
@@ -40,18 +51,18 @@ impl Part for f64 {
 impl<T: Part, const P: usize> Part for Dual<T, P> {
     #[inline(always)]
     fn term(derivative: Self, tangent: Self) -> Self {
-        let of = |p: usize| {
-            T::term(derivative.value, tangent.tangent[p]) + T::term(derivative.tangent[p], tangent.value)
-        };
-        Dual { value: T::term(derivative.value, tangent.value), tangent: from_fn(of) }
+        let (f, x) = (derivative, tangent);
+        let tangent = each!(x.tangent, p => T::term(f.value, x.tangent[p]) + T::term(f.tangent[p], x.value));
+        Dual { value: T::term(f.value, x.value), tangent }
     }
 }
 
 impl<T: Part, const P: usize> Dual<T, P> {
     /// An independent variable: derivative 1 in `direction`, 0 in the others. If `direction` is P or more,
     /// all derivatives are 0.
+    #[inline]
     pub fn variable(value: T, direction: usize) -> Self {
-        Dual { value, tangent: from_fn(|p| T::from(f64::from(p == direction))) }
+        Dual { value, tangent: each!([value; P], p => T::from(f64::from(p == direction))) }
     }
 
     /// A constant: all derivatives are 0.
@@ -63,14 +74,14 @@ impl<T: Part, const P: usize> Dual<T, P> {
     /// `f(self)`, where `value` is f and `derivative` is df at this value.
     #[inline(always)]
     fn chain(self, value: T, derivative: T) -> Self {
-        Dual { value, tangent: self.tangent.map(|tangent| T::term(derivative, tangent)) }
+        Dual { value, tangent: each!(self.tangent, p => T::term(derivative, self.tangent[p])) }
     }
 
     /// `f(self, other)` with both partial derivatives.
     #[inline(always)]
     fn chain2(self, other: Self, value: T, derivative: T, other_derivative: T) -> Self {
-        let tangent =
-            from_fn(|p| T::term(derivative, self.tangent[p]) + T::term(other_derivative, other.tangent[p]));
+        let (x, y) = (self.tangent, other.tangent);
+        let tangent = each!(x, p => T::term(derivative, x[p]) + T::term(other_derivative, y[p]));
         Dual { value, tangent }
     }
 }
@@ -85,7 +96,7 @@ impl<T: Part, const P: usize> Neg for Dual<T, P> {
     type Output = Self;
     #[inline(always)]
     fn neg(self) -> Self {
-        Dual { value: -self.value, tangent: self.tangent.map(|x| -x) }
+        Dual { value: -self.value, tangent: each!(self.tangent, p => -self.tangent[p]) }
     }
 }
 impl<T: Part, const P: usize> Sum for Dual<T, P> {
@@ -98,7 +109,7 @@ impl<T: Part, const P: usize> Add for Dual<T, P> {
     type Output = Self;
     #[inline(always)]
     fn add(self, other: Self) -> Self {
-        let tangent = from_fn(|p| self.tangent[p] + other.tangent[p]);
+        let tangent = each!(self.tangent, p => self.tangent[p] + other.tangent[p]);
         Dual { value: self.value + other.value, tangent }
     }
 }
@@ -106,7 +117,7 @@ impl<T: Part, const P: usize> Sub for Dual<T, P> {
     type Output = Self;
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
-        let tangent = from_fn(|p| self.tangent[p] - other.tangent[p]);
+        let tangent = each!(self.tangent, p => self.tangent[p] - other.tangent[p]);
         Dual { value: self.value - other.value, tangent }
     }
 }
@@ -115,7 +126,8 @@ impl<T: Part, const P: usize> Mul for Dual<T, P> {
     #[inline(always)]
     #[allow(clippy::suspicious_arithmetic_impl, reason = "the product rule is a sum")]
     fn mul(self, other: Self) -> Self {
-        let tangent = from_fn(|p| self.tangent[p] * other.value + self.value * other.tangent[p]);
+        let (x, y) = (self.tangent, other.tangent);
+        let tangent = each!(x, p => x[p] * other.value + self.value * y[p]);
         Dual { value: self.value * other.value, tangent }
     }
 }
@@ -124,7 +136,8 @@ impl<T: Part, const P: usize> Div for Dual<T, P> {
     #[inline(always)]
     fn div(self, other: Self) -> Self {
         let (value, inverse) = (self.value / other.value, T::from(1.0) / other.value);
-        Dual { value, tangent: from_fn(|p| (self.tangent[p] - value * other.tangent[p]) * inverse) }
+        let (x, y) = (self.tangent, other.tangent);
+        Dual { value, tangent: each!(x, p => (x[p] - value * y[p]) * inverse) }
     }
 }
 
@@ -186,13 +199,16 @@ impl<T: Part, const P: usize> Real for Dual<T, P> {
     }
     #[inline(always)]
     fn is_same(self, other: Self) -> bool {
-        let all = std::iter::zip(self.tangent, other.tangent);
-        all.fold(self.value.is_same(other.value), |same, (a, b)| same && a.is_same(b))
+        let mut is_same = self.value.is_same(other.value);
+        for p in 0..P {
+            is_same &= self.tangent[p].is_same(other.tangent[p]);
+        }
+        is_same
     }
 
     #[inline(always)]
     fn scale(self, x: f64) -> Self {
-        Dual { value: self.value.scale(x), tangent: self.tangent.map(|d| d.scale(x)) }
+        Dual { value: self.value.scale(x), tangent: each!(self.tangent, p => self.tangent[p].scale(x)) }
     }
     #[inline(always)]
     fn scale_by(self, dt: &f64) -> Self {
@@ -200,10 +216,8 @@ impl<T: Part, const P: usize> Real for Dual<T, P> {
     }
     #[inline(always)]
     fn scale_add(self, fused: bool, x: f64, sum: Self) -> Self {
-        Dual {
-            value: self.value.scale_add(fused, x, sum.value),
-            tangent: std::array::from_fn(|i| self.tangent[i].scale_add(fused, x, sum.tangent[i])),
-        }
+        let tangent = each!(sum.tangent, p => self.tangent[p].scale_add(fused, x, sum.tangent[p]));
+        Dual { value: self.value.scale_add(fused, x, sum.value), tangent }
     }
     #[inline(always)]
     fn scale_by_add(self, fused: bool, dt: &f64, sum: Self) -> Self {

@@ -55,10 +55,17 @@ impl<G: GenericField<N>, const N: usize> DualFunctions for DualField<'_, G, N> {
     ) {
         for first in (0..=num_colors).step_by(JACOBIAN_DIRECTIONS) {
             let variable = |x: D, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
-            let y = from_fn(|j| variable(y[j], colors[j]));
-            let dy = G::eval_nested_dual(&self.nested, variable(t, num_colors), &y);
+            let mut at = [NestedDual::from(0.0); N];
+            for j in 0..N {
+                at[j] = variable(y[j], colors[j]);
+            }
+            let dy = G::eval_nested_dual(&self.nested, variable(t, num_colors), &at);
+            let mut out = [D::from(0.0); N];
             for p in 0..JACOBIAN_DIRECTIONS.min(num_colors + 1 - first) {
-                column(first + p, &dy.map(|dy| dy.tangent[p]));
+                for j in 0..N {
+                    out[j] = dy[j].tangent[p];
+                }
+                column(first + p, &out);
             }
         }
     }

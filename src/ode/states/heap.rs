@@ -36,7 +36,8 @@ fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
 }
 
 /// [`each_weighted_sum`] for numbers of several f64, which fill vector registers by themselves: one loop for any
-/// number of terms has a tenth of the code.
+/// number of terms has a tenth of the code. Each term is added in memory, because the optimizer keeps a sum of
+/// several f64 that a loop carries in scalar registers.
 #[inline(always)]
 fn each_wide_sum<'k, R: Real>(
     fused: bool,
@@ -45,15 +46,22 @@ fn each_wide_sum<'k, R: Real>(
     k: impl Fn(usize) -> &'k [R],
     finish: impl Fn(usize, R) -> R,
 ) -> bool {
-    let Some(first) = a.iter().position(|&a| a != 0.0) else { return false };
-    for j in 0..out.len() {
-        let mut sum = k(first)[j].scale(a[first]);
-        for (i, &a) in a.iter().enumerate().skip(first + 1) {
-            if a != 0.0 {
-                sum = k(i)[j].scale_add(fused, a, sum);
-            }
+    let mut is_first = true;
+    for (i, &a) in a.iter().enumerate() {
+        if a == 0.0 {
+            continue;
         }
-        out[j] = finish(j, sum);
+        let k = &k(i)[..out.len()];
+        for j in 0..out.len() {
+            out[j] = if is_first { k[j].scale(a) } else { k[j].scale_add(fused, a, out[j]) };
+        }
+        is_first = false;
+    }
+    if is_first {
+        return false;
+    }
+    for j in 0..out.len() {
+        out[j] = finish(j, out[j]);
     }
     true
 }

@@ -79,10 +79,17 @@ pub fn dual_columns<G: GenericField<N>, const N: usize>(
     for first in (0..=num_colors).step_by(DIRECTIONS) {
         // For a direction of another pass the index is out of range, so all tangents are 0.
         let variable = |x: f64, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
-        let y = std::array::from_fn(|j| variable(y[j], colors[j]));
-        let dy = G::eval_dual(&params, variable(t, num_colors), &y);
+        let mut at = [FieldDual::from(0.0); N];
+        for j in 0..N {
+            at[j] = variable(y[j], colors[j]);
+        }
+        let dy = G::eval_dual(&params, variable(t, num_colors), &at);
+        let mut out = *y;
         for p in 0..DIRECTIONS.min(num_colors + 1 - first) {
-            column(first + p, &dy.map(|dy| dy.tangent[p]));
+            for j in 0..N {
+                out[j] = dy[j].tangent[p];
+            }
+            column(first + p, &out);
         }
     }
 }
