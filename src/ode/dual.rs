@@ -21,8 +21,8 @@ pub struct Dual<T, const P: usize> {
     pub tangent: [T; P],
 }
 
-/// The array of `$x`, in which `$p` is the index of a direction. It is a loop: the functions of an array that take a
-/// closure might not be inlined into code for the CPU's instruction set.
+/// The array of `$x`, in which `$p` is the index of a direction. `$start` is any array of this length. It is a loop:
+/// the functions of an array that take a closure are not always inlined into code for the CPU's instruction set.
 macro_rules! each {
     ($start:expr, $p:ident => $x:expr) => {{
         let mut tangent = $start;

@@ -148,7 +148,7 @@ pub(super) fn planned<Y>(lists: &[TimeList<'_, Y>], span: (f64, f64)) -> Vec<Pla
     in_order(all, span)
 }
 
-/// As [`planned`]. It is not generic, so it is compiled with this crate.
+/// The entries in `[t0, t1)`, in the order of [`planned`]. It is not generic, so that it is compiled with this crate.
 fn in_order(mut all: Vec<Planned>, (t0, t1): (f64, f64)) -> Vec<Planned> {
     let sign = if t1 < t0 { -1.0 } else { 1.0 };
     all.retain(|one| one.t * sign >= t0 * sign && one.t * sign < t1 * sign);

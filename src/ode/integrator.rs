@@ -343,7 +343,7 @@ impl<Y: PlainState> Integrator<Y> {
     }
 }
 
-/// The carry at t0, with the memory of the method.
+/// The carry at t0, with the memory of the method. Not inlined, because two functions call it.
 #[inline(never)]
 fn started<Y: PlainState>(
     f: &dyn VectorField<Y>,

@@ -23,8 +23,8 @@ pub trait Real:
     type Clock: Clock;
     /// Whether this type is a vector of lanes, in which masks are rarely all equal.
     const LOCKSTEP: bool = false;
-    /// Whether loops over arrays of this type are compiled for single methods, and for numbers of terms. They are
-    /// faster if a few numbers fit into registers.
+    /// Whether loops over arrays of this type are compiled for single methods, and loops over sums for each number of
+    /// terms. They are faster if a few numbers fit into registers.
     const UNROLLED: bool = true;
     /// The default tolerance.
     const TOLERANCE: Tolerance<'static>;

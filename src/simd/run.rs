@@ -40,31 +40,45 @@ pub(crate) trait Call {
     /// Runs the function. Like [`Work::run`], it and all functions that it calls must be `#[inline(always)]`.
     fn call(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output;
 
-    /// [`call`](Call::call) with AVX2 and FMA. It is a method, not a function of this module: rustc puts a
-    /// method into the codegen unit of its type's module, so loops of several modules are optimized in
+    /// [`call`](Call::call) with the address of its first argument, compiled for the target of the crate.
+    ///
+    /// # Safety
+    /// `of` is the address of a `Self::Of`, which lives as long as the call.
+    unsafe fn plain(of: *const (), at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output {
+        // SAFETY: by the caller.
+        Self::call(unsafe { &*of.cast() }, at, on, out)
+    }
+
+    /// [`plain`](Call::plain) with AVX2 and FMA. It is a method, not a function of this module: rustc puts a
+    /// method into the codegen unit of its type's module, so calls of several modules are optimized in
     /// parallel.
     ///
     /// # Safety
-    /// The machine has AVX2 and FMA.
+    /// As [`plain`](Call::plain); the machine has AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn avx2(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output {
-        Self::call(of, at, on, out)
+    unsafe fn avx2(of: *const (), at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output {
+        // SAFETY: by the caller.
+        Self::call(unsafe { &*of.cast() }, at, on, out)
     }
 
-    /// [`call`](Call::call) with AVX-512.
+    /// [`plain`](Call::plain) with AVX-512.
     ///
     /// # Safety
-    /// The machine has AVX2, FMA, and AVX-512 F, DQ, BW and VL.
+    /// As [`plain`](Call::plain); the machine has AVX2, FMA, and AVX-512 F, DQ, BW and VL.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
-    unsafe fn avx512(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output {
-        Self::call(of, at, on, out)
+    unsafe fn avx512(of: *const (), at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output {
+        // SAFETY: by the caller.
+        Self::call(unsafe { &*of.cast() }, at, on, out)
     }
 }
 
+/// A [`Call`] whose first argument is an address without its type.
+type Erased<At, On, Out, Output> = unsafe fn(*const (), &At, &On, &mut Out) -> Output;
+
 /// [`Call::call`] compiled for a level that this machine has.
-pub(crate) struct Entry<C: Call>(unsafe fn(&C::Of, &C::At, &C::On, &mut C::Out) -> C::Output);
+pub(crate) struct Entry<C: Call>(Erased<C::At, C::On, C::Out, C::Output>);
 
 impl<C: Call> Entry<C> {
     /// The call compiled for `level`.
@@ -96,7 +110,7 @@ impl<C: Call> Entry<C> {
 
     #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
     fn portable() -> Self {
-        Entry(C::call)
+        Entry(C::plain)
     }
     #[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
     fn portable() -> Self {
@@ -106,53 +120,10 @@ impl<C: Call> Entry<C> {
     /// Calls the function.
     #[inline(always)]
     pub fn call(&self, of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-        // SAFETY: only `at` and `best` create an entry, both for a level that the machine has.
-        unsafe { (self.0)(of, at, on, out) }
+        // SAFETY: the address is that of a borrowed `C::Of`. Only `at` and `best` create an entry, both for a
+        // level that the machine has.
+        unsafe { (self.0)((&raw const *of).cast(), at, on, out) }
     }
-}
-
-/// A [`Call`] whose first argument is a pointer without its type.
-type Erased<At, On, Out, Output> = unsafe fn(*const (), &At, &On, &mut Out) -> Output;
-
-/// [`Call::call`] with a pointer as its first argument, compiled for `level`, or for the target of the crate
-/// if `level` is `None`.
-fn erased<C: Call>(level: Option<Level>) -> Erased<C::At, C::On, C::Out, C::Output> {
-    let Some(level) = level else {
-        unsafe fn plain<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-            // SAFETY: the caller passes the address of a `C::Of`.
-            C::call(unsafe { &*of.cast() }, at, on, out)
-        }
-        return plain::<C>;
-    };
-    assert!(level <= Level::detect(), "invariant: level {level:?} on a machine without it");
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma")]
-        unsafe fn avx2<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-            // SAFETY: the caller passes the address of a `C::Of`.
-            C::call(unsafe { &*of.cast() }, at, on, out)
-        }
-        #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
-        unsafe fn avx512<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-            // SAFETY: as above.
-            C::call(unsafe { &*of.cast() }, at, on, out)
-        }
-        match level {
-            Level::Portable => {}
-            Level::Avx2 => return avx2::<C>,
-            Level::Avx512 => return avx512::<C>,
-        }
-    }
-    portable::<C>()
-}
-
-#[cfg(any(target_arch = "aarch64", target_feature = "fma"))]
-fn portable<C: Call>() -> Erased<C::At, C::On, C::Out, C::Output> {
-    erased::<C>(None)
-}
-#[cfg(not(any(target_arch = "aarch64", target_feature = "fma")))]
-fn portable<C: Call>() -> Erased<C::At, C::On, C::Out, C::Output> {
-    unreachable!("invariant: lanes at a level that is not fused")
 }
 
 /// A value, and a [`Call`] on this value, behind pointers. This needs one indirect call; a trait object whose
@@ -181,14 +152,15 @@ impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
     where
         C: Call<At = At, On = On, Out = Out, Output = Output>,
     {
-        Bound { of: (&raw const *of).cast(), call: erased::<C>(level), value: PhantomData }
+        let call = level.map_or(C::plain as Erased<_, _, _, _>, |level| Entry::<C>::at(level).0);
+        Bound { of: (&raw const *of).cast(), call, value: PhantomData }
     }
 
     /// Calls the function.
     #[inline(always)]
     pub fn call(&self, at: &At, on: &On, out: &mut Out) -> Output {
         // SAFETY: only `to` pairs an address with a call: the address of a `C::Of`, borrowed for as long as
-        // this lives, and the call of the same `C`, compiled for a level that `erased` has checked.
+        // this lives, and the call of the same `C`, compiled for a level that `Entry::at` has checked.
         unsafe { (self.call)(self.of, at, on, out) }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The options are stored in an [`Ode`], so that ensembles and single solves share the code that checks them.
 
-use super::inlined::Loops;
+use super::inlined::Inlining;
 use super::many::{OnProgress, Results, num_threads, warned};
 use super::partition::Partition;
 use super::problems::{Problems, Typed};
@@ -102,7 +102,7 @@ where
     }
 }
 
-impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M, T, N, I> {
+impl<'a, P, M, T: LaneFloat, I: Inlining, const N: usize> EnsembleBuilder<'a, P, M, T, N, I> {
     /// How the trajectories are divided among ranks, and the rank of the caller.
     fn partition(&self) -> (Partition, usize) {
         #[cfg(feature = "rayon")]

@@ -167,7 +167,7 @@ pub(super) trait LaneState<T>: State {
     /// Sets component `j` in one lane.
     fn set_lane(&mut self, j: usize, lane: usize, x: T);
     /// The memory that a stiff method needs for `n` components; `None` for an explicit method. Arrays return
-    /// `None`, because their loops are compiled for explicit methods only.
+    /// `None`, because their attempts are compiled for explicit methods only.
     fn stiff(_scheme: &Scheme<Self>, _n: usize, _level: Level) -> Option<Box<dyn StiffStages<Self>>> {
         None
     }

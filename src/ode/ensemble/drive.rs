@@ -54,13 +54,13 @@ pub struct Packs<'a, T> {
 /// Binds a vector field to a function that makes one attempt of a pack. The function returns the number of
 /// trajectories that still run.
 pub(super) type Attempt<'r, 'a, S, F> =
-    &'r dyn for<'f> Fn(&'f F) -> Bound<'f, Scheme<'a, S>, Ahead<S>, Carry<S>, Running>;
+    &'r dyn for<'f> Fn(&'f F) -> Bound<'f, Scheme<'a, S>, SpanOf<S>, Carry<S>, NumRunning>;
 
-/// The interval of the solve, as values of its clock.
-pub(super) type Ahead<S> = Span<<S as State>::Clock>;
+/// The interval of a solve, as values of the clock of its state.
+pub(super) type SpanOf<S> = Span<<S as State>::Clock>;
 
 /// The number of trajectories that still run.
-pub(super) type Running = Result<u32, FieldError>;
+pub(super) type NumRunning = Result<u32, FieldError>;
 
 impl<'a, T: LaneFloat> Packs<'a, T> {
     /// Runs the trajectories in lanes if the level has fused multiply-add, else one at a time.
@@ -169,15 +169,16 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
     }
 }
 
-/// One attempt, which is compiled for each level. It is not a loop over attempts: the optimizer would load the
-/// coefficients before the loop and spill them, and the loops would take twice as long to compile.
+/// Makes one attempt, and returns the number of trajectories that still run. It is compiled for each level. A loop
+/// over attempts would take twice as long to compile, because the optimizer would load the coefficients before the
+/// loop and spill them.
 #[inline(always)]
 pub(super) fn attempt_in_lanes<const UNROLLED: bool, S: State<Clock: LaneClock>, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
-    span: &Ahead<S>,
+    span: &SpanOf<S>,
     carry: &mut Carry<S>,
-) -> Running {
+) -> NumRunning {
     // Ensembles have no custom norm: the constant `None` removes its code.
     let scheme = scheme.measured_by(None);
     attempt_with::<UNROLLED, false, S, F>(f, &scheme, span, carry).map_err(|failure| failure.source)?;

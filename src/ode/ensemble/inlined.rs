@@ -5,16 +5,16 @@
 //! ensembles.
 
 use super::LaneFloat;
-use super::drive::{Ahead, Packs, Running, attempt_in_lanes};
+use super::drive::{NumRunning, Packs, SpanOf, attempt_in_lanes};
 use super::problems::{SetLane, TypedField};
 use crate::ode::inline::InlineMethod;
 use crate::ode::{Carry, FieldError, FieldNumber, GenericField, LaneClock, Scheme, State, VectorField};
 use crate::simd::{Bound, Call};
 use std::marker::PhantomData;
 
-/// Selects the attempts compiled for each vector field: none for `()`, those of the method for an
+/// Selects for which method attempts are compiled with the vector field inlined: none for `()`, its own for an
 /// [`InlineMethod`].
-pub trait Loops: 'static {
+pub trait Inlining: 'static {
     /// Runs the packs with inlined attempts, or returns `None` if there are none for their method.
     fn run<G: GenericField<N>, T: LaneFloat, const N: usize>(
         packs: &mut Packs<'_, T>,
@@ -22,7 +22,7 @@ pub trait Loops: 'static {
     ) -> Option<Result<(), FieldError>>;
 }
 
-impl Loops for () {
+impl Inlining for () {
     fn run<G: GenericField<N>, T: LaneFloat, const N: usize>(
         _packs: &mut Packs<'_, T>,
         _problems: &[(G, [T; N])],
@@ -31,7 +31,7 @@ impl Loops for () {
     }
 }
 
-impl<M: InlineMethod> Loops for M {
+impl<M: InlineMethod> Inlining for M {
     fn run<G: GenericField<N>, T: LaneFloat, const N: usize>(
         packs: &mut Packs<'_, T>,
         problems: &[(G, [T; N])],
@@ -80,12 +80,12 @@ where
 {
     type Of = F;
     type At = Scheme<'a, S>;
-    type On = Ahead<S>;
+    type On = SpanOf<S>;
     type Out = Carry<S>;
-    type Output = Running;
+    type Output = NumRunning;
 
     #[inline(always)]
-    fn call(f: &F, scheme: &Scheme<'a, S>, span: &Ahead<S>, carry: &mut Carry<S>) -> Self::Output {
+    fn call(f: &F, scheme: &Scheme<'a, S>, span: &SpanOf<S>, carry: &mut Carry<S>) -> Self::Output {
         attempt_in_lanes::<true, S, F>(f, &scheme.with_known::<M>(), span, carry)
     }
 }

@@ -1,6 +1,6 @@
 //! Stiffness checks of trajectories in lanes, made between two runs of attempts.
 //!
-//! The loop over attempts contains no checks: it returns after a given number of attempts (a *run*). A
+//! The driver makes a given number of attempts (a *run*) without checks. A
 //! trajectory is checked after a fixed number of its own attempts, so the result does not depend on its
 //! neighbors. A run ends just before an attempt that is checked, so that y and the first stage can be stored.
 //! The next run is this attempt alone. The check uses the stored values and the stages of the attempt.

@@ -50,7 +50,7 @@ pub trait LaneFloat: Real<Clock = f64> + Default + Send + Sync {
     fn of(x: f64) -> Self;
     /// Runs an ensemble. It is not generic over the vector field, so it is compiled with this crate.
     fn run(job: &Job<'_, Self>) -> Result<Results<Self>, FieldError>;
-    /// Runs packs whose method is Tsit5, in the loop compiled with this crate for its coefficients.
+    /// Runs packs whose method is Tsit5, by attempts compiled with this crate for its coefficients.
     fn run_tsit5(packs: &mut Packs<'_, Self>) -> Result<(), FieldError>;
 }
 impl LaneFloat for f64 {

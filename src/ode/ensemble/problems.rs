@@ -8,7 +8,7 @@
 use super::LaneFloat;
 use super::components::Components;
 use super::drive::Packs;
-use super::inlined::Loops;
+use super::inlined::Inlining;
 use crate::ode::{FieldError, FieldNumber, GenericField, LaneNumber, Real, VectorField};
 use crate::simd::{Call, Entry, Level};
 use std::marker::PhantomData;
@@ -25,15 +25,14 @@ pub trait Problems<T: LaneFloat> {
     fn lanes(&self, level: Level, trajectory: usize) -> DynField<'_, T::Lanes>;
     /// The vector field for trajectories that run one at a time, with the parameters of `trajectory`.
     fn one(&self, trajectory: usize) -> DynField<'_, T::One>;
-    /// Runs the packs in a loop with the vector field inlined; `None` if no such loop was selected for the
-    /// method.
+    /// Runs the packs by attempts with the vector field inlined; `None` if none were selected for the method.
     fn inlined(&self, packs: &mut Packs<'_, T>) -> Option<Result<(), FieldError>>;
 }
 
-/// [`Problems`] of one vector field; `I` selects the loops compiled for it.
+/// [`Problems`] of one vector field; `I` selects the attempts compiled for it.
 pub(super) struct Typed<G, T, I, const N: usize>(pub Vec<(G, [T; N])>, pub PhantomData<fn() -> I>);
 
-impl<G: GenericField<N>, T: LaneFloat, I: Loops, const N: usize> Problems<T> for Typed<G, T, I, N> {
+impl<G: GenericField<N>, T: LaneFloat, I: Inlining, const N: usize> Problems<T> for Typed<G, T, I, N> {
     fn len(&self) -> usize {
         self.0.len()
     }

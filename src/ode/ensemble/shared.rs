@@ -4,7 +4,7 @@
 //! module, so that rustc compiles them in parallel (see [`Call`]).
 
 use super::components::Components;
-use super::drive::{Ahead, Packs, Running, attempt_in_lanes};
+use super::drive::{NumRunning, Packs, SpanOf, attempt_in_lanes};
 use super::inlined::OneMethod;
 use super::problems::DynField;
 #[cfg(feature = "ensemble-f32")]
@@ -19,12 +19,12 @@ pub(super) struct AnyMethod<'a, S, F>(PhantomData<(&'a S, F)>);
 impl<'a, S: State<Clock: LaneClock> + 'a, F: VectorField<S>> Call for AnyMethod<'a, S, F> {
     type Of = F;
     type At = Scheme<'a, S>;
-    type On = Ahead<S>;
+    type On = SpanOf<S>;
     type Out = Carry<S>;
-    type Output = Running;
+    type Output = NumRunning;
 
     #[inline(always)]
-    fn call(f: &F, scheme: &Scheme<'a, S>, span: &Ahead<S>, carry: &mut Carry<S>) -> Self::Output {
+    fn call(f: &F, scheme: &Scheme<'a, S>, span: &SpanOf<S>, carry: &mut Carry<S>) -> Self::Output {
         attempt_in_lanes::<false, S, F>(f, scheme, span, carry)
     }
 }
@@ -42,15 +42,15 @@ macro_rules! tsit5 {
             impl<'a> Call for Tsit5<'a> {
                 type Of = DynField<'a, R>;
                 type At = Scheme<'a, S>;
-                type On = Ahead<S>;
+                type On = SpanOf<S>;
                 type Out = Carry<S>;
-                type Output = Running;
+                type Output = NumRunning;
 
                 #[inline(always)]
                 fn call(
                     f: &Self::Of,
                     scheme: &Scheme<'a, S>,
-                    span: &Ahead<S>,
+                    span: &SpanOf<S>,
                     carry: &mut Carry<S>,
                 ) -> Self::Output {
                     OneMethod::<'a, S, Self::Of, inline::Tsit5>::call(f, scheme, span, carry)

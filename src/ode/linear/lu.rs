@@ -131,7 +131,8 @@ impl<R: Real> Lu<R> {
         self.solve_for(b, R::mul);
     }
 
-    /// Replaces the right-hand side `b` by the solution, in numbers that `times` multiplies by an entry.
+    /// As [`solve`](Self::solve), for a right-hand side of another number type. `times(entry, x)` is the product of an
+    /// entry of the factors and x.
     #[inline(always)]
     pub fn solve_for<X: Real<Clock = R::Clock>>(&self, b: &mut [X], times: impl Fn(R, X) -> X) {
         let n = self.matrix.n();

@@ -71,7 +71,8 @@ pub(super) struct Passed {
     pub observed: Vec<D>,
     /// The time and the state of each event.
     pub events: Vec<(D, Y)>,
-    /// The numbers of the events whose function has no slope in time, so that their time has no derivative.
+    /// The numbers of the events whose time has no derivative: their function has no finite, nonzero slope in time,
+    /// or the derivative is not finite.
     pub grazing: Vec<usize>,
     /// The dense output, if it is saved.
     pub curve: Option<Curve>,
@@ -340,7 +341,8 @@ impl<'a> Replay<'a> {
         let g = self.functions.event(index, D { value: s, tangent: delta }, &y);
         let rate = self.functions.event_rate(index, s, &y, &slope);
         let is_crossing = rate != 0.0 && rate.is_finite();
-        let by_s: Tangent = g.tangent.map(|g| if is_crossing { -g / rate } else { f64::NAN });
+        let quotient = |g: f64| Some(-g / rate).filter(|x| is_crossing && x.is_finite());
+        let by_s: Tangent = g.tangent.map(|g| quotient(g).unwrap_or(f64::NAN));
         // The NaN of an earlier grazing event says nothing about this one.
         let is_known = |p: usize| delta[p].is_finite() && y.iter().all(|y| y.tangent[p].is_finite());
         if !is_crossing || (0..DIRECTIONS).any(|p| is_known(p) && !by_s[p].is_finite()) {
@@ -352,7 +354,7 @@ impl<'a> Replay<'a> {
         (D { value: s, tangent: std::array::from_fn(|p| delta[p] + by_s[p]) }, y)
     }
 
-    /// Solves the algebraic equations at t, as the solve has done, and for their derivatives.
+    /// Solves the algebraic equations at t as the solve has done, and computes the derivatives of their solution.
     fn solve_constraints(&mut self, t: f64, method: &mut Method<'a>) {
         let Method { scheme, carry, .. } = method;
         let Carry { stiff: Some(stiff), k, y1, .. } = carry else { return };
@@ -370,9 +372,17 @@ impl<'a> Replay<'a> {
             .expect("invariant: a `vector_field!` does not fail");
         // At t0 the solve has checked the equations, and has changed the state only after resets.
         let is_kept = t == self.track.span.0 && self.num_resets == 0;
-        if matches!(found, Consistency::Solved(_)) {
-            for (y, solved) in self.y.iter_mut().zip(&solved) {
-                *y = D { value: if is_kept { y.value } else { solved.value }, ..*solved };
+        match found {
+            Consistency::Solved(_) => {
+                for (y, solved) in self.y.iter_mut().zip(&solved) {
+                    *y = D { value: if is_kept { y.value } else { solved.value }, ..*solved };
+                }
+            }
+            // There are no equations, or no derivatives.
+            Consistency::Unknown => {}
+            // The solve goes on from a y0 that is within a few tolerances of a solution.
+            Consistency::Unsolved(_) | Consistency::Open { .. } => {
+                self.y.iter_mut().for_each(|y| y.tangent = [f64::NAN; DIRECTIONS]);
             }
         }
         self.solved_at = t;

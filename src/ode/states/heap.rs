@@ -1,7 +1,7 @@
 //! States of any number of components on the heap: `Vec`, and types with all components in one slice.
 //!
-//! Each number of terms up to seven has its own loop over components, so that each stage is read once. The
-//! macro [`heap_state`] takes two functions that view the components as a slice, one that returns the shape,
+//! Each number of terms up to seven has its own loop over components, so that each stage is read once; dual
+//! numbers have one loop. The macro [`heap_state`] takes two functions that view the components as a slice, one that returns the shape,
 //! and one that prints it. No step allocates.
 
 use super::{PARTIAL_SUMS, add_up, partial_sums};
@@ -35,9 +35,9 @@ fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
     }
 }
 
-/// [`each_weighted_sum`] for numbers of several f64, which fill vector registers by themselves: one loop for any
-/// number of terms has a tenth of the code. Each term is added in memory, because the optimizer keeps a sum of
-/// several f64 that a loop carries in scalar registers.
+/// [`each_weighted_sum`] for dual numbers. Each of them fills vector registers by itself, so one loop for any
+/// number of terms suffices; it has a tenth of the code. Terms are added in memory: if a loop carried the sum, the
+/// optimizer would keep it in scalar registers.
 #[inline(always)]
 fn each_wide_sum<'k, R: Real>(
     fused: bool,

@@ -94,7 +94,7 @@ impl System {
         let scaled = |row: &Row, columns: &[f64]| -> f64 {
             row.iter().map(|&(j, entry)| (entry * columns[j]).abs()).fold(0.0, f64::max)
         };
-        let inverse = |x: f64| if x > 0.0 { 1.0 / x } else { 1.0 };
+        let inverse = |x: f64| if x > 0.0 { (1.0 / x).min(f64::MAX) } else { 1.0 };
         let row_scales: Vec<f64> = rows.iter().map(|row| inverse(scaled(row, &sizes))).collect();
         let mut largest = vec![0.0_f64; n];
         for (row, scale) in rows.iter().zip(&row_scales) {
@@ -105,8 +105,8 @@ impl System {
         Ok(System { lu, row_scales, column_scales, noise })
     }
 
-    /// The residuals of the algebraic equations for the right-hand sides f, 0 for the other equations. A residual
-    /// that is rounding error has the value 0; its derivatives remain. They are scaled like the rows.
+    /// The residuals of the algebraic equations for the right-hand sides f, scaled like the rows; 0 for the other
+    /// equations. A residual that is rounding error gets the value 0 and keeps its derivatives.
     fn residuals<R: Real>(&self, constraints: &Constraints, f: &[R]) -> Vec<R> {
         let mut residuals = f.to_vec();
         constraints.reduce(&mut residuals);
@@ -157,7 +157,7 @@ fn factored(rows: &[Row], row_scales: &[f64], column_scales: &[f64], least: f64)
     }
 }
 
-/// A number of the value -0 with the derivatives of x. The sum of it and any number has the bits of that number.
+/// A number with the value -0 and the derivatives of x. Adding it to a number keeps the bits of that number's value.
 fn derivatives_of<R: Real>(x: R) -> R {
     -(R::constant(x.value()) - x)
 }
