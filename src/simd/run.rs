@@ -152,14 +152,29 @@ impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
     where
         C: Call<At = At, On = On, Out = Out, Output = Output>,
     {
-        let call = level.map_or(C::plain as Erased<_, _, _, _>, |level| Entry::<C>::at(level).0);
-        Bound { of: (&raw const *of).cast(), call, value: PhantomData }
+        match level {
+            Some(level) => Self::at::<C>(of, level),
+            None => Bound { of: (&raw const *of).cast(), call: C::plain, value: PhantomData },
+        }
+    }
+
+    /// Binds a value to the call compiled for `level`. In contrast to [`to`](Self::to), it does not compile the call
+    /// for the target of the crate.
+    ///
+    /// # Panics
+    /// As [`Entry::at`].
+    #[inline]
+    pub fn at<C>(of: &'a C::Of, level: Level) -> Self
+    where
+        C: Call<At = At, On = On, Out = Out, Output = Output>,
+    {
+        Bound { of: (&raw const *of).cast(), call: Entry::<C>::at(level).0, value: PhantomData }
     }
 
     /// Calls the function.
     #[inline(always)]
     pub fn call(&self, at: &At, on: &On, out: &mut Out) -> Output {
-        // SAFETY: only `to` pairs an address with a call: the address of a `C::Of`, borrowed for as long as
+        // SAFETY: only `to` and `at` pair an address with a call: the address of a `C::Of`, borrowed for as long as
         // this lives, and the call of the same `C`, compiled for a level that `Entry::at` has checked.
         unsafe { (self.call)(self.of, at, on, out) }
     }

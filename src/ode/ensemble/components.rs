@@ -12,6 +12,15 @@ use crate::simd::Level;
 #[derive(Clone, Debug)]
 pub struct Components<R>(pub(super) Box<[R]>);
 
+/// Keeps the optimizer from vectorizing a loop over components of lanes. Each pass computes with vectors of lanes
+/// already; a loop over several passes at once would gather lanes with a stride, in twice the code.
+#[inline(always)]
+fn one_at_a_time<R: Real>() {
+    if R::LOCKSTEP {
+        std::hint::black_box(());
+    }
+}
+
 /// The terms of a weighted sum of stages, without those of weight 0.
 struct Terms<'a, R> {
     weights: [f64; MOST_TERMS],
@@ -86,6 +95,7 @@ impl<R: Real> State for Components<R> {
             return self.0.copy_from_slice(y);
         }
         for j in 0..n {
+            one_at_a_time::<R>();
             self.0[j] = terms.sum::<K>(j).scale_by_add(K::FUSED, dt, y[j]);
         }
     }
@@ -110,6 +120,7 @@ impl<R: Real> State for Components<R> {
         for first in 0..n.min(PARTIAL_SUMS) {
             let mut partial = dt.like(0.0);
             for j in (first..n).step_by(PARTIAL_SUMS) {
+                one_at_a_time::<R>();
                 let (rtol, atol) = tol.at(j);
                 let error = terms.sum::<K>(j).scale_by(dt);
                 partial = partial.add(&error.squared_ratio(y0[j], y1[j], rtol, atol));
@@ -131,6 +142,7 @@ impl<R: Real> State for Components<R> {
     ) {
         let terms = Terms::new(b, k, self.0.len());
         for (j, out) in self.0.iter_mut().enumerate() {
+            one_at_a_time::<R>();
             let (rtol, atol) = tol.at(j);
             let error = if terms.count == 0 { y0.0[j].scale(0.0) } else { terms.sum::<K>(j).scale_by(dt) };
             *out = error.ratio(y0.0[j], y1.0[j], rtol, atol);
@@ -144,6 +156,7 @@ impl<R: Real> State for Components<R> {
     #[inline(always)]
     fn keep(&mut self, m: &<R::Clock as Clock>::Mask, new: &mut Self) {
         for (out, &new) in self.0.iter_mut().zip(&new.0) {
+            one_at_a_time::<R>();
             *out = R::select(m, new, *out);
         }
     }
@@ -152,6 +165,7 @@ impl<R: Real> State for Components<R> {
     fn first_non_finite(&self, like: &R::Clock) -> R::Clock {
         let mut first = like.like(-1.0);
         for j in (0..self.0.len()).rev() {
+            one_at_a_time::<R>();
             first = R::Clock::select(&self.0[j].is_finite(), &first, &like.like(j as f64));
         }
         first

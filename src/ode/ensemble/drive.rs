@@ -77,7 +77,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         if UNROLL && self.resolved.native().method == Some(Method::Tsit5) {
             return T::run_tsit5(&mut self);
         }
-        self.drive_shared(&|f| Bound::to::<AnyMethod<'_, _, _>>(f, Some(level)))
+        self.drive_shared(&|f| Bound::at::<AnyMethod<'_, _, _>>(f, level))
     }
 
     /// Runs the trajectories in lanes, with the vector field behind a pointer.

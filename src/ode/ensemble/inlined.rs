@@ -43,7 +43,7 @@ impl<M: InlineMethod> Inlining for M {
         let field = TypedField::<G, T, T::Lanes, N>::new(problems, first);
         let starting = packs.problems.lanes(level, first);
         Some(packs.drive::<T::Lanes, _, _>(starting, Inlined(field), &|f| {
-            Bound::to::<OneMethod<'_, [T::Lanes; N], _, M>>(f, Some(level))
+            Bound::at::<OneMethod<'_, [T::Lanes; N], _, M>>(f, level)
         }))
     }
 }

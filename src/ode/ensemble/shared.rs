@@ -59,8 +59,8 @@ macro_rules! tsit5 {
 
             /// Runs packs whose method is Tsit5.
             pub fn run_tsit5(packs: &mut Packs<'_, $real>) -> Result<(), FieldError> {
-                let level = Some(packs.level);
-                packs.drive_shared(&|f| Bound::to::<Tsit5<'_>>(f, level))
+                let level = packs.level;
+                packs.drive_shared(&|f| Bound::at::<Tsit5<'_>>(f, level))
             }
         }
     };
