@@ -61,7 +61,7 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
     /// Resets the state at given times: steps end at these times, and `then(t, y, x)` changes y. `times` is a list
     /// of times, or of pairs `(t, x)` of a time and a number such as an amount; without a number, x is 0.
     ///
-    /// Times in `[t0, t1)` act, in the direction of the solve, so two solves in a row act once each. Entries
+    /// Times in `[t0, t1)` act, in the direction of the solve, so two solves in a row apply each reset once. Entries
     /// with equal times act in the order given. Events at such a time act first. Saved values, event records and
     /// dense output at such a time are those before the reset; only dense output at t0 is the state after it. A
     /// change of sign of an event's function by a reset is no event. A [`StepTo`](super::StepTo) must include

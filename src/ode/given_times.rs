@@ -1,8 +1,9 @@
 //! State resets at given times, and times that depend on parameters.
 //!
 //! Steps end at these times. A list of times belongs to one call of [`Ode::on_times`](super::Ode::on_times) or
-//! of its forms for functions of a `vector_field!`. Times in `[t0, t1)` act, so that two solves in a row act
-//! once each. Values saved at such a time, event records there and dense output are those before the reset.
+//! of its forms for functions of a `vector_field!`. Times in `[t0, t1)` act, so two solves in a row apply
+//! each reset once. Saved values, event records and dense output at such a time are those before the reset; dense
+//! output at t0 is the state after it.
 
 use super::builder::locked;
 use super::{GenericField, PlainState, SolveError, TimeFn};

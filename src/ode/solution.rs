@@ -49,8 +49,9 @@ pub enum Warning {
         /// The time at which stiffness was detected.
         t: f64,
     },
-    /// The function of an event touched zero without crossing it at a speed: its derivative by t is 0 or not
-    /// finite at the event. The event's time then has no derivative, and derivatives from there on are NaN.
+    /// The function of an event grazed zero: at the event its slope in time is 0 or not finite, or the derivative of
+    /// the event's time overflows. The time then has no derivative, and the derivatives of the event's record
+    /// are NaN. If the event resets the state or ends the solve, all later derivatives are NaN, too.
     Grazing {
         /// The index of the event, in the order of declaration.
         index: usize,
@@ -69,7 +70,7 @@ impl fmt::Display for Warning {
             ),
             Warning::Grazing { index, t } => write!(
                 f,
-                "the function of event {index} has the derivative 0 by t at t={}, so the time of the event has no derivative: derivatives are NaN from there on",
+                "the function of event {index} grazes zero at t={}, with slope 0 or no finite slope in time, so the time of the event has no derivative: the derivatives of its record are NaN, and all later ones if it resets the state or ends the solve",
                 shown(*t)
             ),
         }

@@ -156,6 +156,7 @@ fn of_plain(name: &str) -> Option<Given<Plain>> {
         "field_discontinuities" => (|o| o, |o| o.field_discontinuities(&[0.5])),
         "on_step" => (|o| o, |o| o.on_step(|_t, _y| ControlFlow::Break(()))),
         "max_events" => (|o| o, |o| o.max_events(3)),
+        "max_events with an event" => (two_events, |o| o.max_events(1).allow_incomplete()),
         "jacobian" => (|o| o, jacobian),
         "jacobian by Rodas5P" => (rodas5p, jacobian),
         "time_derivative" => (|o| o, time_derivative),
@@ -168,6 +169,11 @@ fn of_plain(name: &str) -> Option<Given<Plain>> {
         "spectral_radius by Rkc2" => (|o| o.method(Method::Rkc2), |o| o.spectral_radius(|_t, _y| 50.0)),
         _ => return common!(name),
     })
+}
+
+/// Two events at one time.
+fn two_events(ode: Plain) -> Plain {
+    ode.field_event(Event::crossing(), Pushed::height).field_event(Event::crossing(), Pushed::height)
 }
 
 fn rodas5p(ode: Plain) -> Plain {
@@ -284,7 +290,7 @@ fn line(name: &str) -> String {
         plain(|o| o, &|o| found(o.solve(0.0, 1.0, Y0))),
         prescribed(|o| o.controller(ConstantStepSize { dt0: 0.1 })),
         prescribed(|o| o.controller(StepTo { ts: (0..=10).map(|i| f64::from(i) / 10.0).collect() })),
-        plain(|o| o, &by_hand),
+        if name == "max_events with an event" { "" } else { plain(|o| o, &by_hand) },
         plain(|o| o, &|o| found(o.clone().forward_sensitivity().solve(0.0, 1.0, Y0))),
         ensemble,
         on_tensors(eager),

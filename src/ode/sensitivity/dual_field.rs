@@ -13,7 +13,7 @@ pub(super) struct DualField<'a, G: GenericField<N>, const N: usize> {
     pub nested: G::Of<NestedDual>,
     /// The parameters without derivatives.
     pub constant: G::Of<D>,
-    /// The functions of each event, and of each list of times; `None` for a list without derivatives.
+    /// The functions of each event, and of each list of times.
     pub events: &'a [&'a FieldEvent<G, N>],
     pub times: &'a [&'a FieldTimes<G, N>],
     pub observed: &'a [NumberFn<G, N>],

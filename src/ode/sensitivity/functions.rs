@@ -89,8 +89,8 @@ impl<'f, G: GenericField<N> + VectorField<[f64; N]>, O, const N: usize> Ode<'f, 
     }
 
     /// As [`discontinuities`](Ode::discontinuities), at times that may depend on parameters. The vector field
-    /// must change exactly at these times; if it computes them in another way, rounding may choose the wrong
-    /// side.
+    /// must switch at exactly the floating-point times of the list. If it computes a time by another formula,
+    /// rounding may put an evaluation on the wrong side.
     pub fn field_discontinuities(mut self, times: impl Into<Times<G, N>>) -> Self {
         let times = times.into();
         let entries = times.resolved(&self.field);

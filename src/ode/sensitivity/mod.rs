@@ -2,9 +2,10 @@
 //! values.
 //!
 //! A sensitivity solve is a plain solve, which records its step times, and then a [`replay`] of its accepted
-//! steps in dual numbers. So the solution is that of the plain solve, bit for bit, with all of its settings. The
+//! steps in dual numbers. So the solution has the bits of the plain solve, with all of its settings. The
 //! work grows with the number of directions, so this is meant for few parameters and small states. The
-//! derivatives are those of the discrete solve with its step times fixed, as tensors compute them. The error
+//! derivatives are those of the discrete solve, as tensors compute them: the times of events and times that depend
+//! on parameters move, and all other step times are constants. The error
 //! estimate reads only values, so y1 and the steps do not depend on what is differentiated. Alternatives
 //! considered: tangents in the error norm, as in some codes (it also controls the error of the tangents, but y1
 //! then depends on which derivatives are computed); the whole adaptive solve in dual numbers (every attempt costs
@@ -80,13 +81,14 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'_, [f64; N
 impl<'f, G: GenericField<N> + VectorField<[f64; N]>, O, const N: usize> Ode<'f, [f64; N], G, O> {
     /// Solves for the derivatives of the solution with respect to parameters and y0.
     ///
-    /// It differentiates the discrete solve with its accepted steps fixed, so the result agrees with finite
-    /// differences of solves over the same steps ([`StepTo`](super::StepTo)) up to rounding and truncation. The
+    /// It differentiates the discrete solve. The times of events and times that depend on parameters move; all other
+    /// step times are constants. Without moving times the result agrees with finite differences of solves over
+    /// the same steps ([`StepTo`](super::StepTo)) up to rounding and truncation. The
     /// error of the result against the derivative of the true solution depends on the tolerances. The solution
     /// itself is that of [`Ode::solve`], bit for bit.
     ///
-    /// All settings apply as in a plain solve, with two exceptions. A function that is a closure of f64 has no
-    /// derivative: use [`field_event`](Ode::field_event), [`on_field_event`](Ode::on_field_event),
+    /// All settings apply as in a plain solve, with two exceptions. A closure that the derivatives must pass through
+    /// is an error: use [`field_event`](Ode::field_event), [`on_field_event`](Ode::on_field_event),
     /// [`on_field_times`](Ode::on_field_times) and [`observe`](SensitivityBuilder::observe) in place of `event`,
     /// `on_event`, `on_times` and `save_fn`. And the Jacobian comes from dual numbers, so `jacobian` and
     /// `time_derivative` are errors.

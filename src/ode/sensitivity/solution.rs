@@ -21,8 +21,8 @@ pub struct Sensitivity<G: GenericField<N>, const N: usize> {
     pub t1: f64,
     /// The state at t1, bit for bit equal to that of the plain solve.
     pub y1: [f64; N],
-    /// `dt1_dp.name` is dt1 / d name; 0 unless an event ended the solve, or it ended early at a time that depends on
-    /// parameters.
+    /// `dt1_dp.name` is dt1 / d name. For a selected parameter it is 0 unless an event ended the solve, or it ended
+    /// early at a time that depends on parameters.
     pub dt1_dp: G::Of<f64>,
     /// `dt1_dy0[j]` is dt1 / dy0_j.
     pub dt1_dy0: [f64; N],
@@ -94,7 +94,7 @@ impl<G: GenericField<N>, const N: usize> Sensitivity<G, N> {
     /// The derivatives of the observed numbers, or of the components if nothing is observed, as one matrix
     /// `[time, observed number, direction]`, and its shape. The directions are the selected parameters in the
     /// order of declaration, then the components of y0 if y0 is given as numbers and
-    /// [`with_respect_to`](super::SensitivityBuilder::with_respect_to) selects no parameters. The first two axes
+    /// [`with_respect_to`](super::SensitivityBuilder::with_respect_to) was not called. The first two axes
     /// together are the rows of the Jacobian of a fit.
     pub fn sensitivity_matrix(&self) -> (&[f64], [usize; 3]) {
         let [rows, directions] = self.sizes;
