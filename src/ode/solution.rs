@@ -70,7 +70,7 @@ impl fmt::Display for Warning {
             ),
             Warning::Grazing { index, t } => write!(
                 f,
-                "the function of event {index} grazes zero at t={}, with slope 0 or no finite slope in time, so the time of the event has no derivative: the derivatives of its record are NaN, and all later ones if it resets the state or ends the solve",
+                "the function of event {index} grazes zero at t={}: its derivative in time is 0 or not finite there, so the time of the event has no derivative. The derivatives of its record are NaN, and all later ones if it resets the state or ends the solve",
                 shown(*t)
             ),
         }
