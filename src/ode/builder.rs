@@ -91,7 +91,8 @@ pub(crate) fn locked<F: ?Sized>(f: &Mutex<F>) -> MutexGuard<'_, F> {
 /// # Settings
 /// The table shows which driver reads which setting. *Refused* means that the driver returns an error,
 /// because it does not read the setting. A column is about adaptive steps unless its heading says otherwise.
-/// An empty cell means that the driver has no such setting, except that two columns are controllers. (`inlined` and `expected_steps` do not change results.)
+/// An empty cell means that the driver has no such setting, except that two columns are controllers.
+/// (`inlined` and `expected_steps` do not change results.)
 ///
 #[doc = include_str!("settings.md")]
 ///

@@ -120,8 +120,8 @@ impl<C: Call> Entry<C> {
     /// Calls the function.
     #[inline(always)]
     pub fn call(&self, of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-        // SAFETY: the address is that of a borrowed `C::Of`. Only `at` and `best` create an entry, both for a
-        // level that the machine has.
+        // SAFETY: `of` is borrowed, so its address is valid during the call. Only `at` and `best` create an entry,
+        // both for a level that the machine has.
         unsafe { (self.0)((&raw const *of).cast(), at, on, out) }
     }
 }

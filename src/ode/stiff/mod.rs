@@ -51,8 +51,8 @@ pub trait StiffStages<S: State>: Send + Sync {
     ) -> Result<(), FieldFailure<S::Clock>>;
 
     /// Solves the algebraic equations at t with Newton's method, from the state y, and replaces y by the
-    /// solution. `M y` does not change. `scratch` has two states. The derivatives of dual numbers become those of the
-    /// solution, even if the change of y is negligible.
+    /// solution. `M y` does not change. `scratch` has two states. If y consists of dual numbers, it
+    /// gets the derivatives of the solution, even if its value hardly changes.
     ///
     /// # Errors
     /// The vector field's error, with the time of the evaluation.
