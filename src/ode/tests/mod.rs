@@ -26,7 +26,6 @@ mod own_tableau;
 mod problems;
 mod published_models;
 #[cfg(feature = "rayon")]
-#[cfg(feature = "rayon")]
 mod ranks;
 mod record;
 mod reference;
@@ -37,6 +36,7 @@ mod saving;
 mod sensitivity;
 mod sensitivity_closed;
 mod sensitivity_discrete;
+mod sensitivity_edges;
 mod sensitivity_reference;
 mod sensitivity_stiff;
 mod settings_twice;
