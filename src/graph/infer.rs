@@ -1,6 +1,6 @@
-//! Type inference. This file, with `conv` and `signature`, defines which operands an op takes.
+//! Type inference. This file, with `conv`, `lu` and `signature`, defines which operands an op takes.
 
-use super::{BinaryOp, Literal, MAX_ROWS, Op, SearchValues, Type, UnaryOp, conv};
+use super::{BinaryOp, Literal, MAX_ROWS, Op, SearchValues, Type, UnaryOp, conv, lu};
 use crate::array::{DType, Shape};
 
 /// Operands that do not fit an operation, or a malformed graph.
@@ -106,6 +106,8 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         Op::Dot { ta, tb } => dot(*ta, *tb, args[0], args[1]),
         Op::Conv { margins, turned } => conv::conv(*margins, *turned, args[0], args[1]),
         Op::ConvKernel { margins } => conv::conv_kernel(*margins, args[0], args[1]),
+        Op::Lu => lu::lu(args[0]),
+        Op::LuSolve { .. } => lu::lu_solve([args[0], args[1], args[2]]),
         Op::RandomBits { .. } => {
             let ty = hinted(hint)?;
             need(ty.dtype() == DType::U32, || format!("random bits must be u32, not {ty}"))?;
@@ -152,17 +154,18 @@ fn count(op: &Op, args: &[&Type]) -> Result<(), String> {
         | Op::Slice { .. }
         | Op::Pad { .. }
         | Op::Reduce { .. }
+        | Op::Lu
         | Op::Proj(_) => 1,
         Op::Binary(_) | Op::Compare(_) | Op::Gather | Op::RandomBits { .. } => 2,
         Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } => 2,
-        Op::Select | Op::ScatterAdd => 3,
+        Op::Select | Op::ScatterAdd | Op::LuSolve { .. } => 3,
         _ => return Ok(()),
     };
     need(args.len() == n, || format!("it takes {n} operands"))
 }
 
 /// An array type with the element type of `x` and these dimensions, if its size fits into memory.
-fn sized(x: &Type, dims: Vec<usize>) -> Inferred {
+pub(super) fn sized(x: &Type, dims: Vec<usize>) -> Inferred {
     Shape::try_new(dims).map(|shape| x.with_shape(shape)).map_err(|error| error.to_string())
 }
 

@@ -18,6 +18,7 @@ mod infer;
 mod interp;
 mod literal;
 mod loops;
+mod lu;
 mod observer;
 mod op;
 mod replay;

@@ -261,6 +261,17 @@ pub enum Op {
         /// Zero padding of the images x.
         margins: Margins,
     },
+    /// `a [.., n, n]`: its LU factors with partial pivoting, `[.., n + 1, n]`, for each index of the leading axes.
+    /// The first n rows hold U, and below its diagonal L without its ones. The last row holds the permutation:
+    /// row i of L U is row `last[i]` of a. A pivot of 0 stays 0. The factors are one array, not a tuple, so loops
+    /// can store them like any array.
+    Lu,
+    /// `(factors, a, b [.., n, m])`: x with `a x = b`, or `a^T x = b` if transposed, from the factors of a. The
+    /// kernel does not read a; derivatives are with respect to a and b, not to the factors.
+    LuSolve {
+        /// Use a^T.
+        transposed: bool,
+    },
     /// `(key: u32[2], start: u32)`: words `start ..` of stream `stream` of Philox4x32-10 under `key`.
     RandomBits {
         /// Separates the samples, splits and folds of one key.
@@ -404,6 +415,8 @@ impl Op {
             Op::Dot { .. } => "dot",
             Op::Conv { .. } => "conv",
             Op::ConvKernel { .. } => "conv_kernel",
+            Op::Lu => "lu",
+            Op::LuSolve { .. } => "lu_solve",
             Op::RandomBits { .. } => "random_bits",
             Op::Solve(_) => "solve",
             Op::Replay(_) => "replay",

@@ -24,6 +24,7 @@ mod hostile_tests;
 mod jacobian;
 mod jit;
 mod key;
+pub mod linalg;
 mod locate;
 #[cfg(feature = "ndarray")]
 mod ndarray;

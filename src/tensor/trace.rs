@@ -13,7 +13,7 @@ use crate::array::Array;
 use crate::error::Error;
 use crate::graph::{Builder, Func, GraphError, Literal, NodeId, Op, Type};
 use crate::ode::{Outcome, SolveError, status};
-use crate::transform::candidates;
+use crate::transform::{candidates, depends_on};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -262,6 +262,11 @@ impl Traced {
         let inside = candidates(f, f.num_inputs() - self.captures.len());
         let outputs = [&f.outputs()[..self.num_outputs], &inside].concat();
         Func::new(f.nodes().to_vec(), f.inputs().to_vec(), outputs)
+    }
+
+    /// Whether a result has a derivative with respect to input k.
+    pub(crate) fn depends_on(&self, k: usize) -> bool {
+        depends_on(&self.func, k)
     }
 
     /// The same function with its constant arrays as captures.

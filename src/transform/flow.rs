@@ -36,6 +36,11 @@ pub(super) fn dependence(f: &Func) -> Vec<Vec<Set>> {
     all
 }
 
+/// Whether an output of a function has a derivative with respect to input k.
+pub fn depends_on(f: &Func, k: usize) -> bool {
+    output_dependence(f).iter().any(|set| set.contains(k))
+}
+
 /// Whether values of this type have derivatives.
 fn has_derivative(ty: &Type) -> bool {
     ty.is_float() || matches!(ty, Type::Sequence { dtype, .. } if dtype.is_float())
@@ -57,6 +62,8 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
         Op::Custom(c) => custom_flows(c),
         Op::Cond(c) => cond_flows(c),
         Op::StopGradient | Op::Unary(UnaryOp::Sign | UnaryOp::Floor) | Op::Proj(_) => vec![Set::default()],
+        // The derivative of a solution is one by the matrix, not by its factors.
+        Op::LuSolve { .. } => vec![[1, 2].into_iter().collect()],
         _ if !node.ty.is_float() => vec![Set::default()],
         _ => vec![floats().collect()],
     }

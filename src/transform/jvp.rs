@@ -5,7 +5,7 @@
 //! derivative of a derivative therefore needs no other mechanism.
 
 use super::flow::{active_args, dependence, num_values};
-use super::{Set, cond, custom, partials, replay, tiles};
+use super::{Set, cond, custom, lu, partials, replay, tiles};
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceOp, Type};
 
 /// The Jacobian-vector product: `(x.., dx..) -> (f(x).., df(x) dx..)`.
@@ -139,6 +139,8 @@ impl JvpRule<'_> {
                 let r = dx[1].map(|d| self.again(b, &[x[0], d]));
                 add(b, l, r)
             }
+            Op::Lu => Some(lu::tangent(b, self.y, dx[0]?)),
+            Op::LuSolve { transposed } => lu::tangent_of_solution(b, *transposed, (x, self.y), dx),
             Op::Cast
             | Op::Broadcast { .. }
             | Op::Reshape

@@ -180,6 +180,12 @@ pub fn candidates(f: &Func, num: usize) -> Vec<NodeId> {
 fn is_hard_op(op: &Op) -> bool {
     matches!(
         op,
-        Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } | Op::RandomBits { .. } | Op::ScatterAdd
+        Op::Dot { .. }
+            | Op::Conv { .. }
+            | Op::ConvKernel { .. }
+            | Op::Lu
+            | Op::LuSolve { .. }
+            | Op::RandomBits { .. }
+            | Op::ScatterAdd
     ) || !op.bodies().is_empty()
 }

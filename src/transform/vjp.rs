@@ -7,7 +7,7 @@
 
 use super::flow::{active_args, dependence, node_flows, num_values};
 use super::jvp::{AtExtremum, add, float_input, or_zero, spread};
-use super::{Cotangents, Set, TransformError, cond, custom, partials, replay, tiles};
+use super::{Cotangents, Set, TransformError, cond, custom, lu, partials, replay, tiles};
 use crate::array::Shape;
 use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 
@@ -179,6 +179,8 @@ impl VjpRule<'_> {
                 (_, ta, true) => b.dot(g, x[0], true, ta),
             }),
             Op::Conv { .. } | Op::ConvKernel { .. } => Some(self.convolved(b, g, k)),
+            Op::Lu => Some(lu::cotangent(b, self.y, g)),
+            Op::LuSolve { transposed } => lu::cotangent_of_solution(b, *transposed, (x, self.y), (g, k)),
             Op::Gather => {
                 let zero = b.splat_like(x[0], 0.0);
                 Some(b.push(Op::ScatterAdd, &[zero, x[1], g], None))

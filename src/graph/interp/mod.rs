@@ -17,6 +17,7 @@ mod erf;
 mod locate;
 mod lockstep;
 mod loops;
+mod lu;
 mod movement;
 mod philox;
 mod replay;
@@ -257,6 +258,8 @@ fn array(node: &Node, x: &[&Array]) -> Array {
         Op::Dot { ta, tb } => movement::dot(x[0], x[1], *ta, *tb),
         Op::Conv { margins, turned } => conv::conv(*margins, *turned, x[0], x[1], &shape),
         Op::ConvKernel { margins } => conv::conv_kernel(*margins, x[0], x[1], &shape),
+        Op::Lu => lu::lu(x[0]),
+        Op::LuSolve { transposed } => lu::lu_solve(x[0], x[2], *transposed),
         Op::RandomBits { stream } => {
             let key = [movement::word(x[0], 0), movement::word(x[0], 1)];
             let start = u64::from(movement::word(x[1], 0));

@@ -109,6 +109,8 @@ impl Statement {
             "dot" => Op::Dot { ta: self.flag("ta"), tb: self.flag("tb") },
             "conv" => Op::Conv { margins: self.margins()?, turned: self.flag("turned") },
             "conv_kernel" => Op::ConvKernel { margins: self.margins()? },
+            "lu" => Op::Lu,
+            "lu_solve" => Op::LuSolve { transposed: self.flag("transposed") },
             "random_bits" => Op::RandomBits { stream: self.one("stream")?.read("stream number")? },
             "proj" => Op::Proj(self.index("k")?),
             "solve" | "replay" | "tiles" => self.a_loop(name)?,

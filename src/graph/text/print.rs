@@ -78,6 +78,8 @@ fn attributes(op: &Op, ty: &Type) -> String {
             format!("lo={}, hi={}{turned}", list(m.lo), list(m.hi))
         }
         Op::ConvKernel { margins: m } => format!("lo={}, hi={}", list(m.lo), list(m.hi)),
+        Op::LuSolve { transposed: true } => "transposed".into(),
+        Op::LuSolve { transposed: false } => String::new(),
         Op::RandomBits { stream } => format!("stream={stream}"),
         Op::Proj(k) => format!("k={k}"),
         Op::Solve(s) => {
@@ -122,7 +124,8 @@ fn attributes(op: &Op, ty: &Type) -> String {
         | Op::Observe(_)
         | Op::Reshape
         | Op::Gather
-        | Op::ScatterAdd => String::new(),
+        | Op::ScatterAdd
+        | Op::Lu => String::new(),
     }
 }
 

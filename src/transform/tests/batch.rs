@@ -263,3 +263,17 @@ fn every_convolution_equals_that_of_each_example() {
         check_all(&f, &format!("conv_kernel {lead:?}"));
     }
 }
+
+#[test]
+fn every_system_equals_that_of_each_example() {
+    for lead in [&[][..], &[2]] {
+        for transposed in [false, true] {
+            let of = |last: [usize; 2]| f64s([lead, &last].concat());
+            let f = func(&[of([3, 3]), of([3, 2])], |b, x| {
+                let factors = b.push(Op::Lu, &[x[0]], None);
+                vec![factors, b.push(Op::LuSolve { transposed }, &[factors, x[0], x[1]], None)]
+            });
+            check_all(&f, &format!("systems {lead:?} {transposed}"));
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod carries;
 mod cond;
 mod custom;
 mod loops;
+mod lu;
 mod ops;
 mod passes;
 mod residuals;

@@ -6,11 +6,12 @@
 //! of its bases. [`loop_extents`](super::loop_extents) has the steps that run other plans.
 
 use crate::backend::cpu::address::{Access, Address, Extent, Visit};
-use crate::backend::cpu::kernels::{Elem, Gemm};
+use crate::backend::cpu::kernels::{Elem, Gemm, Systems};
 use crate::backend::cpu::memory::ALIGN;
 use crate::backend::cpu::run::conv::{Conv, Form};
 use crate::backend::cpu::run::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use crate::backend::cpu::run::dot::{Dot, Term};
+use crate::backend::cpu::run::lu::{Lu, LuSolve};
 use crate::backend::cpu::run::observe::Observe;
 use crate::backend::cpu::run::packed::Packed;
 use crate::backend::cpu::run::program::{Mode, Program};
@@ -114,6 +115,15 @@ impl Step {
             Step::Dot(d) => d.each_span(level, f),
             Step::Conv(c) => c.each_span(f),
             Step::DeferredProduct(l) => l.each_span(f),
+            Step::Lu(Lu { src, dst, double, n, count }) => {
+                f(src, elements(*count * *n * *n, float(*double), Access::Read));
+                f(dst, elements(*count * (*n + 1) * *n, float(*double), Access::Write));
+            }
+            Step::LuSolve(LuSolve { factors, b, dst, double, systems: Systems { n, m, .. }, count }) => {
+                f(factors, elements(*count * (*n + 1) * *n, float(*double), Access::Read));
+                f(b, elements(*count * *n * *m, float(*double), Access::Read));
+                f(dst, elements(*count * *n * *m, float(*double), Access::Write));
+            }
             Step::Random(Random { key, start, dst, len, .. }) => {
                 f(key, elements(2, Elem::U32.size(), Access::Read));
                 f(start, elements(1, Elem::U32.size(), Access::Read));

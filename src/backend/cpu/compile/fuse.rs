@@ -168,7 +168,9 @@ impl Units {
                     Op::Concat { .. } | Op::Pad { .. } => self.straight(a, func),
                     _ => self.whole(a, func),
                 };
-                let operands = args.enumerate().map(operand).collect();
+                // A solution is computed from the factors alone; the matrix is there for derivatives.
+                let is_read = |k: &usize| !(matches!(op, Op::LuSolve { .. }) && *k == 1);
+                let operands = args.enumerate().filter(|(k, _)| is_read(k)).map(operand).collect();
                 self.push(id, Kind::Single, 0, None, operands);
             }
         }

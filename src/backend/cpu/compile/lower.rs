@@ -300,6 +300,8 @@ impl Lower<'_> {
             }
             Op::Dot { .. } => self.dot(unit),
             Op::Conv { .. } | Op::ConvKernel { .. } => self.conv(id),
+            Op::Lu => self.lu(id),
+            Op::LuSolve { transposed } => self.lu_solve(id, *transposed),
             Op::RandomBits { stream } => {
                 let (key, start) = (self.held(&args[0], ty(0)), self.held(&args[1], ty(1)));
                 let len = node.ty.shape().size();

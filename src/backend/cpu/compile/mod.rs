@@ -18,6 +18,7 @@ pub mod loop_extents;
 pub mod lower;
 pub mod lower_conv;
 pub mod lower_loops;
+pub mod lower_lu;
 pub mod lower_replay;
 pub mod memory_plan;
 pub mod places;

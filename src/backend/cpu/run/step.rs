@@ -6,6 +6,7 @@ use super::conv::Conv;
 use super::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use super::dot::Dot;
 use super::loops::Solve;
+use super::lu::{Lu, LuSolve};
 use super::observe::Observe;
 use super::program::Program;
 use super::replay::Replay;
@@ -24,6 +25,8 @@ pub(crate) enum Step {
     Dot(Dot),
     Conv(Conv),
     DeferredProduct(DeferredProduct),
+    Lu(Lu),
+    LuSolve(LuSolve),
     Random(Random),
     Observe(Observe),
     Solve(Box<Solve>),
@@ -44,6 +47,8 @@ impl Step {
             Step::Dot(_) => "product",
             Step::Conv(_) => "convolution",
             Step::DeferredProduct(_) => "deferred product",
+            Step::Lu(_) => "factorization",
+            Step::LuSolve(_) => "linear systems",
             Step::Random(_) => "random words",
             Step::Observe(_) => "observer",
             Step::Solve(_) => "search",
@@ -67,6 +72,8 @@ impl Step {
             Step::Dot(d) => d.cost(),
             Step::Conv(c) => c.cost(),
             Step::DeferredProduct(l) => l.cost(),
+            Step::Lu(l) => l.cost(),
+            Step::LuSolve(l) => l.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
             Step::Observe(o) => Cost { flops: 0, bytes: 2 * o.ty.bytes() },
             Step::Solve(_) | Step::Replay(_) | Step::Tiles(_) | Step::Cond(_) => Cost::default(),

@@ -14,6 +14,7 @@ mod oracle;
 mod random;
 mod reference;
 mod straight;
+mod systems;
 mod totals;
 
 use super::{Plan, Workspace};

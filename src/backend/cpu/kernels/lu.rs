@@ -1,0 +1,236 @@
+//! LU factorizations with partial pivoting, and solutions from the factors, one matrix after another.
+//!
+//! Matrices are row-major. The order of the operations on an element depends only on the order of the matrix: not on
+//! the number of right-hand sides, nor on that of matrices. The code is safe, and is compiled for the portable level
+//! and for AVX2 with fused multiply-add; AVX-512 uses the latter, since most matrices are small.
+
+use crate::simd::{Level, Work, is_fused, run_narrow};
+use std::ops::{Div, Mul, Sub};
+
+/// A float.
+pub trait Scalar:
+    Copy + PartialOrd + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Default
+{
+    /// |x|
+    fn magnitude(self) -> Self;
+    /// self - a b, rounded once
+    fn fused(self, a: Self, b: Self) -> Self;
+    /// A row number as a float.
+    fn of_row(row: usize) -> Self;
+    /// The row number that a float holds; 0 for NaN.
+    fn row(self) -> usize;
+}
+
+macro_rules! scalar {
+    ($($t:ty)*) => { $(
+        impl Scalar for $t {
+            #[inline(always)]
+            fn magnitude(self) -> Self {
+                self.abs()
+            }
+            #[inline(always)]
+            fn fused(self, a: Self, b: Self) -> Self {
+                (-a).mul_add(b, self)
+            }
+            #[inline(always)]
+            fn of_row(row: usize) -> Self {
+                row as $t
+            }
+            #[inline(always)]
+            fn row(self) -> usize {
+                self as usize
+            }
+        }
+    )* };
+}
+scalar!(f32 f64);
+
+/// self - a b, fused at levels that have it.
+#[inline(always)]
+fn minus<T: Scalar, const FUSED: bool>(x: T, a: T, b: T) -> T {
+    if FUSED { x.fused(a, b) } else { x - a * b }
+}
+
+/// Writes the factors of the n x n matrices `a` to `out`: for each, n rows and the permutation.
+pub fn factor<T: Scalar>(level: Level, n: usize, a: &[T], out: &mut [T]) {
+    if n == 0 {
+        return;
+    }
+    match is_fused(level) {
+        true => run_narrow(level, Factor::<T, true> { n, a, out }),
+        false => Factor::<T, false> { n, a, out }.run(),
+    }
+}
+
+struct Factor<'a, T, const FUSED: bool> {
+    n: usize,
+    a: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Scalar, const FUSED: bool> Work for Factor<'_, T, FUSED> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let n = self.n;
+        for (a, out) in self.a.chunks_exact(n * n).zip(self.out.chunks_exact_mut((n + 1) * n)) {
+            let (rows, permutation) = out.split_at_mut(n * n);
+            rows.copy_from_slice(a);
+            permutation.iter_mut().enumerate().for_each(|(i, row)| *row = T::of_row(i));
+            for k in 0..n {
+                exchange(n, k, rows, permutation);
+                eliminate::<T, FUSED>(n, k, rows);
+            }
+        }
+    }
+}
+
+/// Exchanges row k with the row from k on whose entry in column k is the largest; the first of several.
+#[inline(always)]
+fn exchange<T: Scalar>(n: usize, k: usize, rows: &mut [T], permutation: &mut [T]) {
+    let (mut pivot, mut largest) = (k, rows[k * n + k].magnitude());
+    for i in k + 1..n {
+        let size = rows[i * n + k].magnitude();
+        if size > largest {
+            (pivot, largest) = (i, size);
+        }
+    }
+    if pivot != k {
+        permutation.swap(k, pivot);
+        let (above, below) = rows.split_at_mut(pivot * n);
+        above[k * n..][..n].swap_with_slice(&mut below[..n]);
+    }
+}
+
+/// Subtracts multiples of row k from the rows below it. A pivot of 0 has zeros below it, or a NaN.
+#[inline(always)]
+fn eliminate<T: Scalar, const FUSED: bool>(n: usize, k: usize, rows: &mut [T]) {
+    let (above, below) = rows.split_at_mut((k + 1) * n);
+    let first = &above[k * n + k..];
+    let pivot = first[0];
+    if pivot == T::default() {
+        return;
+    }
+    for row in below.chunks_exact_mut(n) {
+        let row = &mut row[k..];
+        let factor = row[0] / pivot;
+        row[0] = factor;
+        for (entry, &above) in row[1..].iter_mut().zip(&first[1..]) {
+            *entry = minus::<T, FUSED>(*entry, factor, above);
+        }
+    }
+}
+
+/// The shape of a group of systems with one matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Systems {
+    /// The order of the matrices.
+    pub n: usize,
+    /// The number of right-hand sides of each matrix.
+    pub m: usize,
+    /// Whether the systems are those of the transposed matrices.
+    pub transposed: bool,
+}
+
+/// Writes the solutions for the right-hand sides `b` to `x`. A row number beyond the matrix counts as the last row.
+pub fn solve<T: Scalar>(level: Level, systems: Systems, factors: &[T], b: &[T], x: &mut [T]) {
+    if systems.n == 0 || systems.m == 0 {
+        return;
+    }
+    match is_fused(level) {
+        true => run_narrow(level, Solve::<T, true> { systems, factors, b, x }),
+        false => Solve::<T, false> { systems, factors, b, x }.run(),
+    }
+}
+
+struct Solve<'a, T, const FUSED: bool> {
+    systems: Systems,
+    factors: &'a [T],
+    b: &'a [T],
+    x: &'a mut [T],
+}
+
+impl<T: Scalar, const FUSED: bool> Work for Solve<'_, T, FUSED> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Systems { n, m, transposed } = self.systems;
+        let all = self.factors.chunks_exact((n + 1) * n).zip(self.b.chunks_exact(n * m));
+        for ((factors, b), x) in all.zip(self.x.chunks_exact_mut(n * m)) {
+            let (rows, permutation) = factors.split_at(n * n);
+            if transposed {
+                turned::<T, FUSED>((n, m), (rows, permutation), b, x);
+            } else {
+                straight::<T, FUSED>((n, m), (rows, permutation), b, x);
+            }
+        }
+    }
+}
+
+/// Row i of x becomes itself minus `factor` times row k.
+#[inline(always)]
+fn subtract<T: Scalar, const FUSED: bool>(x: &mut [T], m: usize, (i, k): (usize, usize), factor: T) {
+    if m == 1 {
+        x[i] = minus::<T, FUSED>(x[i], factor, x[k]);
+    } else if let Ok([to, from]) = x.get_disjoint_mut([i * m..(i + 1) * m, k * m..(k + 1) * m]) {
+        for (to, &from) in to.iter_mut().zip(from.iter()) {
+            *to = minus::<T, FUSED>(*to, factor, from);
+        }
+    }
+}
+
+#[inline(always)]
+fn divide<T: Scalar>(row: &mut [T], by: T) {
+    row.iter_mut().for_each(|x| *x = *x / by);
+}
+
+/// L U x = P b
+#[inline(always)]
+fn straight<T: Scalar, const FUSED: bool>(
+    (n, m): (usize, usize),
+    (rows, permutation): (&[T], &[T]),
+    b: &[T],
+    x: &mut [T],
+) {
+    for (x, row) in x.chunks_exact_mut(m).zip(permutation) {
+        x.copy_from_slice(&b[row.row().min(n - 1) * m..][..m]);
+    }
+    for k in 0..n {
+        for i in k + 1..n {
+            subtract::<T, FUSED>(x, m, (i, k), rows[i * n + k]);
+        }
+    }
+    for k in (0..n).rev() {
+        divide(&mut x[k * m..][..m], rows[k * n + k]);
+        for i in 0..k {
+            subtract::<T, FUSED>(x, m, (i, k), rows[i * n + k]);
+        }
+    }
+}
+
+/// U^T L^T P x = b. Row i of P x is stored where P takes it from, so x needs no exchange at the end.
+#[inline(always)]
+fn turned<T: Scalar, const FUSED: bool>(
+    (n, m): (usize, usize),
+    (rows, permutation): (&[T], &[T]),
+    b: &[T],
+    x: &mut [T],
+) {
+    let place = |i: usize| permutation[i].row().min(n - 1);
+    for (i, b) in b.chunks_exact(m).enumerate() {
+        x[place(i) * m..][..m].copy_from_slice(b);
+    }
+    for k in 0..n {
+        divide(&mut x[place(k) * m..][..m], rows[k * n + k]);
+        for i in k + 1..n {
+            subtract::<T, FUSED>(x, m, (place(i), place(k)), rows[k * n + i]);
+        }
+    }
+    for k in (0..n).rev() {
+        for i in 0..k {
+            subtract::<T, FUSED>(x, m, (place(i), place(k)), rows[k * n + i]);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Linear systems, LU factorizations, determinants and inverses of square matrices, with all derivatives.
+//!
+//! Each function takes a matrix `[n, n]` or a batch `[.., n, n]`. Rows are exchanged so that the pivots are as large as
+//! possible (partial pivoting); the order of the operations is fixed, so a matrix has the same result, bit for bit,
+//! alone and in a batch. A singular matrix gives infinite or NaN elements, not an error, because a compiled program
+//! cannot stop at a value. Computations are in the element type of the operands.
+//!
+//! # References
+//! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 14.2.
+
+use super::{Tensor, apply, trace};
+use crate::array::DType;
+use crate::graph::{Op, Type};
+use crate::tree;
+
+tree! {
+/// The factorization `a[permutation] = lower upper` of each matrix of a batch: see [`lu`].
+pub struct LuFactors {
+    /// The row of a that becomes row i of the product; i32 `[.., n]`.
+    pub permutation: Tensor,
+    /// Lower triangular, with ones on the diagonal; `[.., n, n]`.
+    pub lower: Tensor,
+    /// Upper triangular, with the pivots on the diagonal; `[.., n, n]`.
+    pub upper: Tensor,
+}
+}
+
+/// The solution x of `a x = b`, by LU factorization.
+///
+/// The derivative is `a dx = db - da x`. The system of the derivative has the same matrix, so it uses the same factors.
+///
+/// # Shapes and units
+/// a `[.., n, n]`; b `[n]`, one right-hand side for all matrices, or `[.., n, m]`; x like b. Leading axes broadcast. For a
+/// batch of vectors write `b.expand_dims(b.rank())`. The factors of one matrix serve a batch of right-hand sides.
+///
+/// # Panics
+/// If a is not square, the rows of b are not those of a, leading axes do not broadcast, or an element is not a float.
+///
+/// # Examples
+/// ```
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::linalg;
+/// let a = Tensor::from([[0.0, 2.0], [1.0, 1.0]]);
+/// assert_eq!(linalg::solve(&a, &Tensor::from([4.0, 5.0])).to_vec(), [3.0, 2.0]);
+/// let gradient = grad(|b: &Tensor| linalg::solve(&a, b).sum(), &Tensor::from([4.0, 5.0]));
+/// assert_eq!(gradient.to_vec(), [0.0, 1.0]); // the sum of x is b1
+/// ```
+#[track_caller]
+pub fn solve(a: &Tensor, b: &Tensor) -> Tensor {
+    let n = order("solve", a);
+    let is_vector = b.rank() == 1;
+    let rows = if is_vector { b.expand_dims(1) } else { b.clone() };
+    let fits = rows.rank() >= 2 && rows.shape()[rows.rank() - 2] == n && b.dtype().is_float();
+    let (of_a, of_b) = (lead(a), if fits { lead(&rows) } else { vec![] });
+    let batch = crate::array::Shape::from(of_a.clone()).broadcast(&of_b.clone().into()).filter(|_| fits);
+    let Some(batch) = batch else {
+        panic!("linalg::solve: {a:?} and {b:?} do not fit ([.., n, n] and [n] or [.., n, m])");
+    };
+    let dtype = if a.dtype() == b.dtype() { a.dtype() } else { DType::F64 };
+    let (a, rows) = (a.cast(dtype), rows.cast(dtype));
+    let batch = batch.to_vec();
+    let x = program(&[&a, &rows], &mut |x| {
+        let (a, b) = (&x[0], &x[1]);
+        if of_a.iter().all(|&len| len == 1) && !batch.is_empty() {
+            return vec![of_one_matrix(&a.reshape([n, n]), b)];
+        }
+        let a = a.broadcast_to([&batch[..], &[n, n]].concat());
+        let b = b.broadcast_to([&batch[..], &b.shape()[b.rank() - 2..]].concat());
+        vec![solution(&a, &b)]
+    });
+    let x = x.into_iter().next().expect("invariant: a solution");
+    // One matrix, or several of batch axes of length 1, has a solution without the axes of b.
+    let shape = [&batch[..], &rows.shape()[rows.rank() - 2..]].concat();
+    let x = x.reshape(shape);
+    if is_vector { x.reshape(x.shape().without_axes(&[x.rank() - 1])) } else { x }
+}
+
+/// The solutions of systems with one matrix: the right-hand sides `[.., n, m]` become the columns of one system.
+fn of_one_matrix(a: &Tensor, b: &Tensor) -> Tensor {
+    let last = b.rank() - 2;
+    let forth: Vec<usize> = [last].into_iter().chain(0..last).chain([last + 1]).collect();
+    let back: Vec<usize> = (1..=last).chain([0, last + 1]).collect();
+    let wide = b.permute(&forth);
+    let columns = wide.reshape([wide.shape()[0], wide.shape()[1..].iter().product()]);
+    solution(a, &columns).reshape(wide.shape().clone()).permute(&back)
+}
+
+/// The solution for operands of equal leading axes.
+fn solution(a: &Tensor, b: &Tensor) -> Tensor {
+    Factored::of(a).solve(b)
+}
+
+/// A batch of matrices with their factors.
+pub(crate) struct Factored {
+    a: Tensor,
+    factors: Tensor,
+}
+
+impl Factored {
+    /// Factors `[.., n, n]`.
+    pub(crate) fn of(a: &Tensor) -> Factored {
+        Factored { a: a.clone(), factors: Tensor::op(Op::Lu, &[a], None) }
+    }
+
+    /// The solution for the right-hand sides `[.., n, m]`, with the leading axes of the matrices.
+    pub(crate) fn solve(&self, b: &Tensor) -> Tensor {
+        Tensor::op(Op::LuSolve { transposed: false }, &[&self.factors, &self.a, b], None)
+    }
+}
+
+/// The LU factorization of each matrix with partial pivoting: `a[permutation] = lower upper`.
+///
+/// The derivative of the factors is finite if a is nonsingular.
+///
+/// # Panics
+/// If a is not a square matrix, or a batch of them, of floats.
+///
+/// # Examples
+/// ```
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::linalg;
+/// let a = Tensor::from([[1.0, 2.0], [4.0, 2.0]]);
+/// let f = linalg::lu(&a);
+/// assert_eq!(f.permutation.to_vec(), [1.0, 0.0]);
+/// assert_eq!(f.lower.to_vec(), [1.0, 0.0, 0.25, 1.0]);
+/// assert_eq!(f.upper.to_vec(), [4.0, 2.0, 0.0, 1.5]);
+/// assert_eq!(f.lower.matmul(&f.upper).to_vec(), a.take(&f.permutation).to_vec());
+/// ```
+#[track_caller]
+pub fn lu(a: &Tensor) -> LuFactors {
+    let n = order("lu", a);
+    let parts = program(&[a], &mut |x| {
+        let (top, permutation) = factors(&x[0], n);
+        let zero = Tensor::scalar(a.dtype(), 0.0);
+        let (below, diagonal) = (place(n, |i, j| i.gt(j)), place(n, |i, j| i.eq(j)));
+        let like = |mask: &Tensor| mask.broadcast_to(top.shape().clone());
+        let lower = like(&below).select(&top, &diagonal.cast(a.dtype()).broadcast_to(top.shape().clone()));
+        let upper = like(&below).select(&zero, &top);
+        vec![permutation.cast(DType::I32), lower, upper]
+    });
+    let [permutation, lower, upper] = parts.try_into().expect("invariant: three parts");
+    LuFactors { permutation, lower, upper }
+}
+
+/// The determinant of each matrix, `[..]`.
+///
+/// The derivative is `det(a) tr(a^-1 da)`. It is not finite for a singular matrix.
+///
+/// # Panics
+/// As for [`lu`].
+///
+/// # Examples
+/// ```
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::linalg;
+/// assert_eq!(linalg::det(&Tensor::from([[0.0, 2.0], [3.0, 4.0]])).item(), -6.0);
+/// ```
+#[track_caller]
+pub fn det(a: &Tensor) -> Tensor {
+    let n = order("det", a);
+    let of = program(&[a], &mut |x| {
+        let (top, permutation) = factors(&x[0], n);
+        vec![sign_of(inversions(&permutation, n)) * product(&diagonal(&top, n))]
+    });
+    of.into_iter().next().expect("invariant: a determinant")
+}
+
+/// The sign and the logarithm of the magnitude of each determinant, each `[..]`: `det = sign exp(log)`.
+///
+/// In contrast to [`det`], the logarithm does not overflow. A singular matrix has the sign 0 and the logarithm
+/// -infinity. The derivative of the logarithm is `tr(a^-1 da)`.
+///
+/// # Panics
+/// As for [`lu`].
+///
+/// # Examples
+/// ```
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::linalg;
+/// let (sign, log) = linalg::slogdet(&Tensor::from([[0.0, 2.0], [3.0, 4.0]]));
+/// assert!(sign.item() == -1.0 && (log.item() - 6.0_f64.ln()).abs() < 1e-15);
+/// ```
+#[track_caller]
+pub fn slogdet(a: &Tensor) -> (Tensor, Tensor) {
+    let n = order("slogdet", a);
+    let of = program(&[a], &mut |x| {
+        let (top, permutation) = factors(&x[0], n);
+        let pivots = diagonal(&top, n);
+        let negative = pivots.lt(0.0).cast(a.dtype()).sum_last();
+        let size = product(&pivots.sign().abs());
+        vec![sign_of(inversions(&permutation, n) + negative) * size, pivots.abs().ln().sum_last()]
+    });
+    let [sign, log] = of.try_into().expect("invariant: two results");
+    (sign, log)
+}
+
+/// The inverse of each matrix. To solve a system, [`solve`] is faster and more accurate.
+///
+/// # Panics
+/// As for [`lu`].
+///
+/// # Examples
+/// ```
+/// use flowline::nn::prelude::*;
+/// use flowline::tensor::linalg;
+/// assert_eq!(linalg::inverse(&Tensor::from([[0.0, 2.0], [4.0, 0.0]])).to_vec(), [0.0, 0.25, 0.5, 0.0]);
+/// ```
+#[track_caller]
+pub fn inverse(a: &Tensor) -> Tensor {
+    let n = order("inverse", a);
+    let of = program(&[a], &mut |x| {
+        let identity = place(n, |i, j| i.eq(j)).cast(a.dtype());
+        vec![solution(&x[0], &identity.broadcast_to(a.shape().clone()))]
+    });
+    of.into_iter().next().expect("invariant: an inverse")
+}
+
+/// The order n of the matrices `[.., n, n]`.
+#[track_caller]
+fn order(name: &str, a: &Tensor) -> usize {
+    match a.shape().last_chunk::<2>() {
+        Some(&[rows, columns]) if rows == columns && a.dtype().is_float() => rows,
+        _ => panic!("linalg::{name}: {a:?} is not a square matrix or a batch of them, [.., n, n], of floats"),
+    }
+}
+
+fn lead(x: &Tensor) -> Vec<usize> {
+    x.shape()[..x.rank() - 2].to_vec()
+}
+
+/// Runs or records a function of several operations as one program.
+fn program(x: &[&Tensor], f: &mut dyn FnMut(&[Tensor]) -> Vec<Tensor>) -> Vec<Tensor> {
+    let types: Vec<Type> = x.iter().map(|x| x.ty()).collect();
+    let traced = trace(&types, f);
+    apply(&traced.func, &x.iter().map(|&x| x.clone()).collect::<Vec<_>>())
+}
+
+/// U with L below its diagonal, `[.., n, n]`, and the permutation, `[.., n]`, as floats.
+fn factors(a: &Tensor, n: usize) -> (Tensor, Tensor) {
+    let packed = Tensor::op(Op::Lu, &[a], None);
+    let axis = a.rank() - 2;
+    let permutation = packed.slice(axis, n..n + 1).stop_gradient();
+    (packed.slice(axis, 0..n), permutation.reshape([&lead(a)[..], &[n]].concat()))
+}
+
+/// The elements of an n x n matrix for which `f(row, column)` holds.
+fn place(n: usize, f: impl FnOnce(&Tensor, &Tensor) -> Tensor) -> Tensor {
+    f(&Tensor::iota(DType::I32, [n, n], 0), &Tensor::iota(DType::I32, [n, n], 1))
+}
+
+/// The diagonal, `[.., n]`.
+fn diagonal(x: &Tensor, n: usize) -> Tensor {
+    let zero = Tensor::scalar(x.dtype(), 0.0);
+    place(n, |i, j| i.eq(j)).broadcast_to(x.shape().clone()).select(x, &zero).sum_last()
+}
+
+/// The number of pairs of each permutation `[.., n]` that are not in order.
+fn inversions(permutation: &Tensor, n: usize) -> Tensor {
+    let last = permutation.rank();
+    let (first, second) = (permutation.expand_dims(last), permutation.expand_dims(last - 1));
+    let is_pair = place(n, |i, j| i.lt(j));
+    first
+        .gt(&second)
+        .and(&is_pair.broadcast_to([&permutation.shape()[..], &[n]].concat()))
+        .cast(permutation.dtype())
+        .sum_last()
+        .sum_last()
+}
+
+/// 1 for an even number, -1 for an odd one.
+fn sign_of(count: Tensor) -> Tensor {
+    let half = &count * 0.5;
+    1.0 - (&half - half.floor()) * 4.0
+}
+
+/// The product over the last axis, by halves.
+fn product(x: &Tensor) -> Tensor {
+    let axis = x.rank() - 1;
+    let mut x = x.clone();
+    while x.shape()[axis] > 1 {
+        let len = x.shape()[axis];
+        let (first, second, rest) =
+            (x.slice(axis, 0..len / 2), x.slice(axis, len / 2..len / 2 * 2), x.slice(axis, len / 2 * 2..len));
+        x = Tensor::concat(&[&(first * second), &rest], axis);
+    }
+    let shape = x.shape().without_axes(&[axis]);
+    if x.shape()[axis] == 0 { Tensor::full(x.dtype(), shape, 1.0) } else { x.reshape(shape) }
+}
+
+#[cfg(test)]
+mod tests;
