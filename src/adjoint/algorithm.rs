@@ -4,7 +4,7 @@
 //! runs after a step, are behind pointers.
 
 use super::leaves::Leaves;
-use crate::ode::{self, FieldFailure, Span, VectorField};
+use crate::ode::{self, FieldFailure, Span, StiffStages, VectorField};
 use crate::tensor::Tensor;
 
 pub(super) type Scheme<'a> = ode::Scheme<'a, Leaves>;
@@ -45,9 +45,9 @@ pub(super) fn step(
     scheme: &Scheme<'_>,
     span: &Span<Tensor>,
     step_times: StepTimes<'_>,
-    y: &Leaves,
+    ends: (&Leaves, &mut Leaves),
     k: &mut [Leaves],
-    y1: &mut Leaves,
+    stiff: Option<&mut dyn StiffStages<Leaves>>,
 ) -> Result<(), FieldFailure<Tensor>> {
-    ode::step(&field, scheme, span, step_times, y, k, y1)
+    ode::step(&field, scheme, span, step_times, ends, k, stiff)
 }

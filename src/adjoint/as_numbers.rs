@@ -87,6 +87,8 @@ impl<Y: TensorState> AsNumbers for TensorSolution<Y> {
             num_accepted: sum(&self.stats.num_accepted),
             num_rejected: sum(&self.stats.num_rejected),
             num_fn_evals: sum(&self.stats.num_fn_evals),
+            num_jac_evals: sum(&self.stats.num_jac_evals),
+            num_factorizations: sum(&self.stats.num_factorizations),
             ..Stats::default()
         }
     }

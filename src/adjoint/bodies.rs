@@ -9,9 +9,10 @@ use super::evaluations::Evaluations;
 use super::event::{Events, Mark, Past, Seen, marks_of};
 use super::leaves::Leaves;
 use super::problem::{Problem, failed};
+use super::rosenbrock::Rosenbrock;
 use crate::array::DType;
 use crate::graph::Type;
-use crate::ode::{Before, Clock, FieldFailure, SolveError, Span, status, take_back};
+use crate::ode::{Before, Clock, FieldFailure, SolveError, Span, StiffStages, status, take_back};
 use crate::tensor::{Tensor, Traced, Tree, try_trace};
 
 /// The bodies of a search.
@@ -45,6 +46,7 @@ impl Problem<'_> {
         body(&types, &mut |x| {
             let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
             carry.num_off_grid = start.num_off_grid.clone();
+            carry.stiff = self.stiff_stages(field).map(|stiff| Box::new(stiff) as Box<_>);
             self.load(&mut carry, &x[1..]);
             carry.k[1..].fill(carry.y.clone());
             carry.y1 = carry.y.clone();
@@ -69,6 +71,11 @@ impl Problem<'_> {
             out.extend(residuals);
             Ok(out)
         })
+    }
+
+    /// What computes the stages of a method that is not explicit.
+    fn stiff_stages(&self, field: &Evaluations<'_>) -> Option<Rosenbrock> {
+        (!self.scheme.tableau.is_explicit()).then(|| Rosenbrock::of(field, None))
     }
 
     /// The residuals own.. and last.. of an attempt, from those of its evaluations for stages and for the trail. If
@@ -195,7 +202,9 @@ impl Problem<'_> {
             let y = y0.with(x[4..].to_vec());
             let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
             let mut y1 = y.clone();
-            algorithm::step(field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
+            let mut stiff = self.stiff_stages(field);
+            let stiff = stiff.as_mut().map(|stiff| stiff as &mut dyn StiffStages<Leaves>);
+            algorithm::step(field, self.scheme, span, (&t, &t_next), (&y, &mut y1), &mut k, stiff)?;
             let mut out = y1.leaves();
             if self.is_tapped() {
                 let step = Step { t: &t, t_next: &t_next, y: &y, y1: &y1, k, has_last: false };

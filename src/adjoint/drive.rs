@@ -193,10 +193,11 @@ impl<'a> Request<'a> {
     /// Refuses settings that have no effect in this solve.
     fn check_read(&self) -> Result<(), ConfigError> {
         let Request { settings, options, .. } = *self;
-        settings.check_explicit(
-            "on tensors",
-            "use an explicit method, or solve on plain states such as Vec<f64>",
-        )?;
+        settings.check_tensors(match options.adjoint {
+            Adjoint::Backsolve { .. } => Some("with Adjoint::Backsolve, which solves backward in time"),
+            Adjoint::Reversible { .. } => Some("with Adjoint::Reversible, which inverts explicit steps"),
+            _ => None,
+        })?;
         // `Reversible` uses atol for constant steps, too: it limits the distance of its two states.
         settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;
         let (rtol, atol) = match options.adjoint {

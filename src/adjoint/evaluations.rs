@@ -10,28 +10,51 @@ use super::leaves::Leaves;
 use crate::graph::Func;
 use crate::ode::{FieldError, VectorField};
 use crate::tensor::{Tensor, apply, try_trace};
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
 
 /// A vector field that records the residuals of its evaluations.
 pub(super) struct Evaluations<'a> {
     field: &'a LeafField<'a>,
-    rate: OnceCell<Rate>,
+    rate: Arc<OnceLock<Rate>>,
     /// The residuals of each evaluation since the last [`Evaluations::take`].
     made: RefCell<Vec<Vec<Tensor>>>,
 }
 
 /// The traced field: from t, y.., captures.. to dy.., then the values inside it.
-struct Rate {
+pub(super) struct Rate {
     func: Func,
     captures: Vec<Tensor>,
     /// The layout of dy.
     like: Leaves,
     num_outputs: usize,
+    /// Whether dy depends on t.
+    pub(super) depends_on_time: bool,
+}
+
+impl Rate {
+    /// f(t, y), and the values inside it.
+    fn apply(&self, t: &Tensor, y: &Leaves) -> (Leaves, Vec<Tensor>) {
+        let args: Vec<Tensor> = [t].into_iter().chain(y.tensors()).chain(&self.captures).cloned().collect();
+        let mut outputs = apply(&self.func, &args);
+        let inside = outputs.split_off(self.num_outputs);
+        (self.like.with(outputs), inside)
+    }
+
+    /// f(t, y), which is not recorded as an evaluation.
+    pub(super) fn at(&self, t: &Tensor, y: &Leaves) -> Leaves {
+        self.apply(t, y).0
+    }
 }
 
 impl<'a> Evaluations<'a> {
     pub(super) fn of(field: &'a LeafField<'a>) -> Self {
-        Evaluations { field, rate: OnceCell::new(), made: RefCell::default() }
+        Evaluations { field, rate: Arc::default(), made: RefCell::default() }
+    }
+
+    /// The traced field, once it has been evaluated.
+    pub(super) fn rate(&self) -> &Arc<OnceLock<Rate>> {
+        &self.rate
     }
 
     /// The residuals of each evaluation since the last call.
@@ -50,7 +73,9 @@ impl<'a> Evaluations<'a> {
         })?;
         let like = like.expect("invariant: a field that did not fail has returned");
         let func = traced.with_residuals();
-        Ok(Rate { func, captures: traced.captures, like, num_outputs: traced.num_outputs })
+        let depends_on_time = traced.depends_on(0);
+        let (captures, num_outputs) = (traced.captures, traced.num_outputs);
+        Ok(Rate { func, captures, like, num_outputs, depends_on_time })
     }
 }
 
@@ -60,10 +85,8 @@ impl VectorField<Leaves> for Evaluations<'_> {
             _ = self.rate.set(self.trace(t, y)?);
         }
         let rate = self.rate.get().expect("invariant: the field has been traced");
-        let args: Vec<Tensor> = [t].into_iter().chain(y.tensors()).chain(&rate.captures).cloned().collect();
-        let mut outputs = apply(&rate.func, &args);
-        let inside = outputs.split_off(rate.num_outputs);
-        *dy = rate.like.with(outputs);
+        let (rate, inside) = rate.apply(t, y);
+        *dy = rate;
         let argument = if inside.is_empty() { vec![] } else { y.tensors().to_vec() };
         self.made.borrow_mut().push([argument, inside].concat());
         Ok(())

@@ -31,6 +31,7 @@ mod problem;
 mod repeat;
 mod reversible;
 mod root;
+mod rosenbrock;
 mod rows;
 mod saved;
 mod solution;

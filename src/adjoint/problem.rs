@@ -191,6 +191,8 @@ pub(super) fn solution(end: &Carry, dt_min: f64) -> TensorSolution<Leaves> {
         num_accepted: end.num_accepted.clone(),
         num_rejected: end.num_rejected.clone(),
         num_fn_evals: end.num_fn_evals.clone(),
+        num_jac_evals: end.num_jac_evals.clone(),
+        num_factorizations: end.num_factorizations.clone(),
     };
     let (t1, y1) = (end.t.clone(), end.y.clone());
     let num_saved = Clock::like(&t1, 1.0);

@@ -102,7 +102,7 @@ impl Coupled<'_> {
     ) -> Result<Leaves, FieldFailure<Tensor>> {
         let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
         let mut y1 = y.clone();
-        algorithm::step(self.field, self.scheme, span, (from, to), y, &mut k, &mut y1)?;
+        algorithm::step(self.field, self.scheme, span, (from, to), (y, &mut y1), &mut k, None)?;
         Ok(y1)
     }
 
@@ -272,7 +272,7 @@ impl Reversible<'_> {
                 return Ok(self.coupled.start_or_nan(&x[0], found).join().into_tensors());
             }
             let (mut k, mut y1) = (vec![both.clone(); scheme.tableau.num_stages()], both.clone());
-            algorithm::step(self.coupled, scheme, span, step_times, &both, &mut k, &mut y1)?;
+            algorithm::step(self.coupled, scheme, span, step_times, (&both, &mut y1), &mut k, None)?;
             let ahead = self.coupled.pair(&y1).z;
             let to = self.coupled.couple(span, step_times, &from, &ahead)?;
             let mut out = [to.y.tensors(), to.z.tensors()].concat();

@@ -80,9 +80,18 @@ impl Groups {
             EventRecords { index: swapped(&index), t: swapped(&t), y, num_events: count }
         });
         let dense = if problem.saved.dense { self.curve(problem, (t0, y0), states, leaves(6)) } else { None };
-        let [t1_reached, num_steps, num_accepted, num_rejected, num_fn_evals, num_saved, stiff_from] =
-            numbers.try_into().expect("invariant: as many as were taken");
-        let stats = TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals };
+        let mut stats = numbers.into_iter();
+        let mut next = || stats.next().expect("invariant: as many as were taken");
+        let t1_reached = next();
+        let stats = TensorStats {
+            num_steps: next(),
+            num_accepted: next(),
+            num_rejected: next(),
+            num_fn_evals: next(),
+            num_jac_evals: next(),
+            num_factorizations: next(),
+        };
+        let (num_saved, stiff_from) = (next(), next());
         let (t1, ts) = (t1_reached, swapped(&ts));
         Ok(TensorSolution { t1, y1, ts, ys, num_saved, stats, verdict, stiff_from, events, dense })
     }
@@ -156,7 +165,7 @@ impl Groups {
 }
 
 /// The number of values of a group before its verdict: the end, the counters, and when stiffness was detected.
-const NUMBERS: usize = 7;
+const NUMBERS: usize = 9;
 
 /// A group's result: its rows, and its numbers. These are the end, the counters, when stiffness was detected, the
 /// verdict and the times, then the numbers of events and of dense output.
@@ -164,10 +173,8 @@ fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
     let rows_first = |ys: &Leaves| ys.leaves().iter().map(swapped).collect::<Vec<Tensor>>();
     rows.extend(rows_first(&s.ys));
-    let TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals } = &s.stats;
-    let counters = [num_steps, num_accepted, num_rejected, num_fn_evals, &s.num_saved, &s.stiff_from];
-    let numbers = [&[&s.t1][..], &counters, &[&s.verdict, &s.ts]].concat();
-    let mut numbers: Vec<Tensor> = numbers.into_iter().cloned().collect();
+    let others = [&s.num_saved, &s.stiff_from, &s.verdict, &s.ts].map(Clone::clone);
+    let mut numbers = [vec![s.t1.clone()], s.stats.leaves(), others.to_vec()].concat();
     if let Some(EventRecords { index, t, y, num_events: count }) = &s.events {
         rows.extend(rows_first(y));
         numbers.extend([index, t, count].map(Clone::clone));

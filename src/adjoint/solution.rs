@@ -72,6 +72,10 @@ pub struct TensorStats {
     pub num_rejected: Tensor,
     /// Function evaluations.
     pub num_fn_evals: Tensor,
+    /// Jacobians computed; 0 for explicit methods.
+    pub num_jac_evals: Tensor,
+    /// LU factorizations; 0 for explicit methods.
+    pub num_factorizations: Tensor,
 }
 }
 
@@ -183,13 +187,21 @@ impl TensorSolution<Leaves> {
         let verdict =
             Tensor::stack(&[&number(status::FAILED), &t1, &zero, &zero, &none, &zero]).stop_gradient();
         let rows = |y: &Tensor| Tensor::full(y.dtype(), [&[0], &y.shape()[..]].concat(), 0.0);
-        let [num_steps, num_accepted, num_rejected, num_fn_evals] = [(); 4].map(|()| zero.clone());
+        let [num_steps, num_accepted, num_rejected, num_fn_evals, num_jac_evals, num_factorizations] =
+            [(); 6].map(|()| zero.clone());
         TensorSolution {
             y1: y0.clone(),
             ts: Tensor::full(DType::F64, [0], 0.0),
             ys: y0.map_leaves(rows),
             num_saved: zero,
-            stats: TensorStats { num_steps, num_accepted, num_rejected, num_fn_evals },
+            stats: TensorStats {
+                num_steps,
+                num_accepted,
+                num_rejected,
+                num_fn_evals,
+                num_jac_evals,
+                num_factorizations,
+            },
             verdict,
             stiff_from: number(f64::NAN),
             events: None,

@@ -1,9 +1,9 @@
 //! The stepping algorithm: one attempted step, written once over a clock and a state.
 //!
 //! [`attempt`] computes the stages and the error estimate, accepts or rejects the step, chooses the next step
-//! size and detects the end of the solve. [`step`] repeats an accepted step of an explicit method from one
-//! step time to the next: it evaluates the stages that y1 needs, the first one included, and computes only
-//! y1. Both call [`stages`], so equal step times give equal bits. For this reason `attempt` fixes the end of
+//! size and detects the end of the solve. [`step`] repeats an accepted step from one step time to the
+//! next: it evaluates the stages that y1 needs, the first one included, and computes only y1. Both compute the
+//! stages by the same code, so equal step times give equal bits. For this reason `attempt` fixes the end of
 //! the step first and computes h = t_next - t.
 //!
 //! Nothing here may loop over steps, save, print or allocate: drivers loop, and recorders save. A branch on a
@@ -12,8 +12,10 @@
 use super::controller::{ErrorControl, History, of_error};
 use super::stages::{First, Times, eval, stages};
 use super::step_end::{SLACK, StepEnd, next_step_end};
-use super::stiff::stiff_stages;
-use super::{Carry, Clock, Compiled, Controller, FieldFailure, Scheme, Span, State, VectorField, status};
+use super::stiff::{Request, stiff_stages};
+use super::{
+    Carry, Clock, Compiled, Controller, FieldFailure, Scheme, Span, State, StiffStages, VectorField, status,
+};
 
 /// The number of consecutive rejections because of non-finite numbers that ends a solve.
 pub(super) const NON_FINITE_MAX: f64 = 20.0;
@@ -120,7 +122,7 @@ fn is_explicit<const UNROLLED: bool, S: State>(scheme: &Scheme<S>) -> bool {
 /// that [`attempt`] accepts at `t_next`.
 ///
 /// `k` holds at least as many states as the method has stages. Their values are ignored, and the stages
-/// overwrite them.
+/// overwrite them. `stiff` computes the stages of a method that is not explicit.
 ///
 /// # Errors
 /// The vector field's error, with the time of the stage.
@@ -130,13 +132,18 @@ pub fn step<S: State, F: VectorField<S>>(
     scheme: &Scheme<S>,
     span: &Span<S::Clock>,
     (t, t_next): (&S::Clock, &S::Clock),
-    y: &S,
+    (y, y1): (&S, &mut S),
     k: &mut [S],
-    y1: &mut S,
+    stiff: Option<&mut dyn StiffStages<S>>,
 ) -> Result<(), FieldFailure<S::Clock>> {
-    debug_assert!(scheme.tableau.is_explicit(), "invariant: {} is explicit", scheme.tableau.name);
-    let times = Times::of(scheme, span, t, t_next);
-    stages::<false, false, S, F>(f, scheme, First::Evaluate, &times, &t_next.sub(t), y, k, y1)
+    let (times, h) = (Times::of(scheme, span, t, t_next), t_next.sub(t));
+    match stiff {
+        None => stages::<false, false, S, F>(f, scheme, First::Evaluate, &times, &h, y, k, y1),
+        Some(stiff) => {
+            let request = Request { scheme, first: First::Evaluate, times: &times, h: &h };
+            stiff.stages(f, &request, y, k, y1)
+        }
+    }
 }
 
 /// After an accepted attempt, stores f(t, y) at the end of the step for the next attempt, if the scheme

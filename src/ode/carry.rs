@@ -46,7 +46,7 @@ pub struct Carry<S: State> {
     pub num_off_grid: S::Clock,
     /// Evaluations of the vector field.
     pub num_fn_evals: S::Clock,
-    /// Jacobians computed; 0 for explicit methods, so a recorded solve does not carry this counter.
+    /// Jacobians computed; 0 for explicit methods, whose recorded solves do not carry this counter.
     pub num_jac_evals: S::Clock,
     /// Matrix factorizations; 0 for explicit methods too.
     pub num_factorizations: S::Clock,
@@ -159,6 +159,9 @@ impl<S: State> Carry<S> {
         ];
         if !scheme.limits.stops.is_empty() {
             clocks.extend([&mut self.num_stops, &mut self.num_off_grid]);
+        }
+        if !scheme.tableau.is_explicit() {
+            clocks.extend([&mut self.num_jac_evals, &mut self.num_factorizations]);
         }
         if scheme.is_adaptive() {
             clocks.push(&mut self.slack);

@@ -208,17 +208,17 @@ impl Settings {
         }
     }
 
-    /// Refuses a method that is not explicit. The message names `place`, where such methods do not run, and
-    /// `remedy`.
+    /// Refuses the methods that do not run on tensors. If `explicit` names an adjoint, it runs explicit methods only.
     #[cfg(feature = "autodiff")]
-    pub(crate) fn check_explicit(
-        &self,
-        place: &'static str,
-        remedy: &'static str,
-    ) -> Result<(), ConfigError> {
-        if self.is_explicit() {
-            return Ok(());
-        }
+    pub(crate) fn check_tensors(&self, explicit: Option<&'static str>) -> Result<(), ConfigError> {
+        let (place, remedy) = match (self.method, explicit) {
+            _ if self.is_explicit() => return Ok(()),
+            (_, Some(place)) => {
+                (place, "use Adjoint::RecursiveCheckpoint or Adjoint::Direct, or an explicit method")
+            }
+            (Method::Rodas5P | Method::Rosenbrock23, None) => return Ok(()),
+            _ => ("on tensors", "use Method::Rodas5P, or solve on plain states such as Vec<f64>"),
+        };
         Err(ConfigError::MethodPlace { method: format!("{:?}", self.method), place, remedy })
     }
 

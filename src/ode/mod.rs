@@ -171,8 +171,11 @@ pub(crate) use self::{
         Bracket, Mark, NUM_PATTERNS, ROUNDING, Rhythm, SPEED_PART, TANGENT, TURNED_BACK, Watch, pattern,
     },
     retry::{Before, resume, take_back},
+    stages::eval,
     step_end::{slack, ulps},
+    stiff::{Counts, Diagnosis, Request},
     stiffness::{EVERY, StiffnessCheck, Suspicion},
+    tableau::Kind as MethodKind,
 };
 
 #[cfg(test)]

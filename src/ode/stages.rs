@@ -22,7 +22,7 @@ pub enum First {
 /// The times of the evaluations at c = 0 and c = 1, and the start time t, to which `c h` is added for the
 /// other stages.
 pub struct Times<C> {
-    pub(super) first: C,
+    pub(crate) first: C,
     pub(super) last: C,
     pub(super) t: C,
 }
@@ -53,7 +53,7 @@ impl<C: Clock> Times<C> {
     /// The time of a stage at c. At c = 1 it is t_next itself, which t + h may miss by an ulp; if t_next is a
     /// discontinuity, the time just before it.
     #[inline(always)]
-    pub(super) fn at(&self, c: f64, h: &C) -> C {
+    pub(crate) fn at(&self, c: f64, h: &C) -> C {
         if c == 1.0 { self.last.clone() } else { self.t.add(&h.mul(&h.like(c))) }
     }
 }
@@ -130,7 +130,7 @@ fn combine<const UNROLLED: bool, const FUSED: bool, S: State>(
 /// Evaluates the vector field at (t, y). A failure contains this time. A dy whose shape is not that of y is a
 /// failure, even beside an error that a shorter step may avoid, because the next step would use this dy.
 #[inline(always)]
-pub(super) fn eval<S: State, F: VectorField<S>>(
+pub(crate) fn eval<S: State, F: VectorField<S>>(
     f: &F,
     t: &S::Clock,
     y: &S,

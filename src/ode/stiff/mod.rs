@@ -28,11 +28,11 @@ use super::{FieldFailure, Real, Scheme, State, VectorField};
 
 /// The inputs of a step.
 pub struct Request<'r, 'a, S: State> {
-    pub(super) scheme: &'r Scheme<'a, S>,
+    pub(crate) scheme: &'r Scheme<'a, S>,
     /// Whether `k[0]` already holds f(t, y).
     pub(super) first: First,
-    pub(super) times: &'r Times<S::Clock>,
-    pub(super) h: &'r S::Clock,
+    pub(crate) times: &'r Times<S::Clock>,
+    pub(crate) h: &'r S::Clock,
 }
 
 /// A stiff method: computes the stages of a step, and stores memory between steps.

@@ -46,7 +46,8 @@ fn a_step_between_two_step_times_is_what_the_attempt_accepted() {
                     let mut k = [[0.0; 3]; 16];
                     let mut y1 = [0.0; 3];
                     let step_times = (&before.t, &after.t);
-                    step(&f, &scheme, &Span::new(0.0, 2.0), step_times, &before.y, &mut k, &mut y1).unwrap();
+                    step(&f, &scheme, &Span::new(0.0, 2.0), step_times, (&before.y, &mut y1), &mut k, None)
+                        .unwrap();
                     assert_eq!(y1.map(f64::to_bits), after.y.map(f64::to_bits));
                     accepted += 1;
                 } else {

@@ -1,0 +1,145 @@
+//! The stages of a Rosenbrock step on tensors.
+//!
+//! `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`, `y1 = y + h sum_i b_i k_i`,
+//! with J = df/dy and f_t = df/dt at (t, y), for the components of all tensors in one vector. J is the forward-mode
+//! derivative of the traced field along all unit vectors at once. Its own derivative is that of the same nodes, so
+//! the gradient of a solve is exact. A step is a function of (t, h, y) alone: each attempt computes J and its factors
+//! anew, and the replay of a step computes them again, with the same bits.
+//!
+//! Linear systems are solved in f64, also for states in f32: the entries of `h J` of a stiff problem differ by more
+//! orders of magnitude than f32 has digits.
+
+use super::evaluations::{Evaluations, Rate};
+use super::leaves::Leaves;
+use crate::array::DType;
+use crate::ode::{
+    Counts, Diagnosis, FieldFailure, MethodKind, Request, State, StiffStages, VectorField, eval,
+};
+use crate::tensor::linalg::Factored;
+use crate::tensor::{Tensor, jacobian, jvp};
+use std::sync::{Arc, OnceLock};
+
+/// Rosenbrock stages of a traced field.
+#[derive(Clone)]
+pub(super) struct Rosenbrock {
+    rate: Arc<OnceLock<Rate>>,
+    /// M, `[n, n]`; `None` for the identity.
+    mass: Option<Tensor>,
+    counts: Counts,
+}
+
+impl Rosenbrock {
+    pub(super) fn of(field: &Evaluations<'_>, mass: Option<Tensor>) -> Self {
+        Rosenbrock { rate: field.rate().clone(), mass, counts: Counts::default() }
+    }
+
+    /// The factors of `M / gamma - h J`, and `h f_t`, which is `None` if f does not depend on t.
+    fn linearized(&self, (t, h): (&Tensor, &Tensor), y: &Leaves, gamma: f64) -> (Factored, Option<Tensor>) {
+        let rate = self.rate.get().expect("invariant: the first stage has traced the field");
+        let at = components(y);
+        let n = at.size();
+        let j = jacobian(|x: &Tensor| components(&rate.at(t, &with_components(y, x))), &at);
+        let scaled = match &self.mass {
+            Some(mass) => mass * (1.0 / gamma),
+            None => identity(n) * (1.0 / gamma),
+        };
+        let f_t = rate.depends_on_time.then(|| {
+            let one = Tensor::scalar(DType::F64, 1.0);
+            h * jvp(|t: &Tensor| components(&rate.at(t, y)), t, &one).1
+        });
+        (Factored::of(&(scaled - h * j)), f_t)
+    }
+}
+
+impl StiffStages<Leaves> for Rosenbrock {
+    fn stages(
+        &mut self,
+        f: &dyn VectorField<Leaves>,
+        request: &Request<'_, '_, Leaves>,
+        y: &Leaves,
+        k: &mut [Leaves],
+        y1: &mut Leaves,
+    ) -> Result<(), FieldFailure<Tensor>> {
+        let Request { scheme, times, h, .. } = *request;
+        let MethodKind::Rosenbrock(numbers) = &scheme.tableau.kind else {
+            unreachable!("invariant: Rosenbrock stages of another method")
+        };
+        let num_stages = scheme.tableau.num_stages();
+        let (mut factors, mut solved) = (None, Vec::<Tensor>::with_capacity(num_stages));
+        for i in 0..num_stages {
+            let mut rate_of_stage = y.clone();
+            if i == 0 {
+                eval(&f, &times.first, y, &mut rate_of_stage)?;
+            } else {
+                y1.lincomb(y, h, scheme.tableau.row(i), &k[..i]);
+                eval(&f, &times.at(scheme.tableau.c[i], h), y1, &mut rate_of_stage)?;
+            }
+            // The field is traced by its first evaluation.
+            let (factors, f_t) =
+                factors.get_or_insert_with(|| self.linearized((&times.first, h), y, numbers.gamma));
+            let mut terms = vec![(1.0, components(&rate_of_stage))];
+            terms.extend(f_t.iter().filter(|_| numbers.d[i] != 0.0).map(|f_t| (numbers.d[i], f_t.clone())));
+            let coupled = sum(numbers.row(i).iter().copied().zip(solved.iter().cloned()));
+            if let Some(coupled) = coupled {
+                let moved = self.mass.as_ref().map(|mass| mass.matmul(&coupled));
+                terms.push((1.0, moved.unwrap_or(coupled)));
+            }
+            let right = sum(terms).expect("invariant: the first term has the coefficient 1");
+            let stage = factors.solve(&right.expand_dims(1)).reshape([right.size()]);
+            k[i] = with_components(y, &stage);
+            solved.push(stage);
+        }
+        y1.lincomb(y, h, scheme.tableau.b, &k[..num_stages]);
+        self.counts.evals += num_stages as u64;
+        self.counts.jacobians += 1;
+        self.counts.factorizations += 1;
+        Ok(())
+    }
+
+    fn take_counts(&mut self) -> Counts {
+        std::mem::take(&mut self.counts)
+    }
+
+    fn diagnosis(&self) -> Option<Diagnosis> {
+        None
+    }
+
+    fn jacobian_norm(&self) -> f64 {
+        f64::NAN
+    }
+
+    fn boxed_clone(&self) -> Box<dyn StiffStages<Leaves>> {
+        Box::new(self.clone())
+    }
+}
+
+/// The sum of the terms whose coefficient is not 0; `None` if there are none.
+fn sum(terms: impl IntoIterator<Item = (f64, Tensor)>) -> Option<Tensor> {
+    let (coefficients, terms): (Vec<f64>, Vec<Tensor>) = terms.into_iter().filter(|(c, _)| *c != 0.0).unzip();
+    (!terms.is_empty()).then(|| Tensor::lincomb(&coefficients, &terms.iter().collect::<Vec<_>>()))
+}
+
+fn identity(n: usize) -> Tensor {
+    Tensor::iota(DType::I32, [n, n], 0).eq(Tensor::iota(DType::I32, [n, n], 1)).cast(DType::F64)
+}
+
+/// The components of all tensors, in f64.
+fn components(y: &Leaves) -> Tensor {
+    let parts: Vec<Tensor> = y.tensors().iter().map(|x| x.reshape([x.size()]).cast(DType::F64)).collect();
+    match &parts[..] {
+        [one] => one.clone(),
+        parts => Tensor::concat(&parts.iter().collect::<Vec<_>>(), 0),
+    }
+}
+
+/// The state of these components, in the shapes and element types of `like`.
+fn with_components(like: &Leaves, x: &Tensor) -> Leaves {
+    let mut next = 0;
+    let part = |y: &Tensor| {
+        let range = next..next + y.size();
+        next = range.end;
+        let part = if range.len() == x.size() { x.clone() } else { x.slice(0, range) };
+        part.cast(y.dtype()).reshape(y.shape().clone())
+    };
+    like.with(like.tensors().iter().map(part).collect())
+}
