@@ -198,7 +198,7 @@ impl TrainOptions {
 
     fn check_solver(&self) -> Result<(), Error> {
         let Some(name) = &self.solver else { return Ok(()) };
-        // Solves on tensors have explicit methods only.
+        // A velocity field is not stiff, and its Jacobian is large.
         let Some(method) = name.parse().ok().filter(|method: &Method| method.is_explicit()) else {
             let explicit = Method::ALL.into_iter().filter(|method| method.is_explicit());
             let known = explicit.map(|method| method.tableau().name).collect::<Vec<_>>().join(", ");
