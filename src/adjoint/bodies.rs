@@ -75,7 +75,8 @@ impl Problem<'_> {
 
     /// What computes the stages of a method that is not explicit.
     fn stiff_stages(&self, field: &Evaluations<'_>) -> Option<Rosenbrock> {
-        (!self.scheme.tableau.is_explicit()).then(|| Rosenbrock::of(field, None))
+        (!self.scheme.tableau.is_explicit())
+            .then(|| Rosenbrock::of(field, self.mass.as_ref().map(|mass| mass.entries.clone())))
     }
 
     /// The residuals own.. and last.. of an attempt, from those of its evaluations for stages and for the trail. If

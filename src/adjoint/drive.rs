@@ -3,6 +3,7 @@
 use super::algorithm::LeafField;
 use super::event::{Events, Watch};
 use super::leaves::Leaves;
+use super::mass::MassMatrix;
 use super::problem::Problem;
 use super::rows::Groups;
 use super::saved::{BYTES_MAX, Saved};
@@ -167,6 +168,15 @@ impl<'a> Request<'a> {
             settings.resolve((default_tolerance(y0.tensors()), epsilon(y0.tensors())), &parts, span)?;
         let scheme = resolved.scheme::<Leaves>(None);
         let mut saved = Saved::new(save_at, options.ts.as_ref(), span, &scheme)?;
+        let is_constrained =
+            || resolved.mass().is_some_and(|mass| MassMatrix::of(mass).constraints.is_some());
+        if !scheme.limits.sides.is_empty() && is_constrained() {
+            return Err(ConfigError::MethodPlace {
+                method: format!("{:?}", settings.method),
+                place: "on tensors with a singular `mass_matrix` and `discontinuities`",
+                remedy: "solve on plain states, or up to each discontinuity",
+            });
+        }
         let events = self.events();
         match options.adjoint {
             Adjoint::Backsolve { .. } => backsolve::check(&saved, &events)?,
@@ -198,6 +208,7 @@ impl<'a> Request<'a> {
             Adjoint::Reversible { .. } => Some("with Adjoint::Reversible, which inverts explicit steps"),
             _ => None,
         })?;
+        settings.check_method([false; 3])?;
         // `Reversible` uses atol for constant steps, too: it limits the distance of its two states.
         settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;
         let (rtol, atol) = match options.adjoint {
@@ -236,7 +247,8 @@ impl<'a> Request<'a> {
             // Dense output needs f(t_next, y1), which is also the next step's first stage.
             scheme = scheme.keeping_first();
         }
-        let problem = Problem::new(field, &scheme, self.options, (&saved, events));
+        let mut problem = Problem::new(field, &scheme, self.options, (&saved, events));
+        problem.mass = resolved.mass().map(MassMatrix::of);
         let solution = match problem.solve(t0, t1, y0) {
             Ok(solution) => solution,
             Err(mut error) => {

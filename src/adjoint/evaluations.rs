@@ -62,6 +62,17 @@ impl<'a> Evaluations<'a> {
         self.made.take()
     }
 
+    /// The field, traced for the types of t and y.
+    ///
+    /// # Errors
+    /// The field's error, if it has not been traced before.
+    pub(super) fn traced(&self, t: &Tensor, y: &Leaves) -> Result<&Rate, FieldError> {
+        if self.rate.get().is_none() {
+            _ = self.rate.set(self.trace(t, y)?);
+        }
+        Ok(self.rate.get().expect("invariant: the field has been traced"))
+    }
+
     fn trace(&self, t: &Tensor, y: &Leaves) -> Result<Rate, FieldError> {
         let types: Vec<_> = [t].into_iter().chain(y.tensors()).map(Tensor::ty).collect();
         let mut like = None;
@@ -81,11 +92,7 @@ impl<'a> Evaluations<'a> {
 
 impl VectorField<Leaves> for Evaluations<'_> {
     fn eval(&self, t: &Tensor, y: &Leaves, dy: &mut Leaves) -> Result<(), FieldError> {
-        if self.rate.get().is_none() {
-            _ = self.rate.set(self.trace(t, y)?);
-        }
-        let rate = self.rate.get().expect("invariant: the field has been traced");
-        let (rate, inside) = rate.apply(t, y);
+        let (rate, inside) = self.traced(t, y)?.apply(t, y);
         *dy = rate;
         let argument = if inside.is_empty() { vec![] } else { y.tensors().to_vec() };
         self.made.borrow_mut().push([argument, inside].concat());

@@ -25,6 +25,7 @@ mod event;
 mod event_records;
 mod input;
 mod leaves;
+mod mass;
 mod options;
 mod pieces;
 mod problem;

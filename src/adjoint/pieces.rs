@@ -119,6 +119,9 @@ impl Pieces<'_> {
         let mut start = algorithm::start(*field, scheme, self.span, y0.clone()).map_err(failed)?;
         let rows =
             |n: usize, x: &Tensor, of: f64| Tensor::full(x.dtype(), [&[n], &x.shape()[..]].concat(), of);
+        if let Some(found) = self.of.consistent(&Evaluations::of(*field), (&self.span.t0, y0))? {
+            Problem::refuse_inconsistent(&found.is_violated(), &found, &mut start);
+        }
         let values = events.values(&self.span.t0, y0);
         Events::refuse_nan(&values, &always(), &mut start);
         let num_steps = saved.num_each();
@@ -267,6 +270,9 @@ impl Pieces<'_> {
         let acts = cut.is_met.and(&cut.is_beyond.not());
         let group: Vec<Tensor> = cut.group.iter().map(|m| m.and(&acts)).collect();
         let (t, y) = self.act(&group, &cut.own, (t, y))?;
+        let found = self.of.consistent(&Evaluations::of(*field), (&t, &y))?;
+        let resets = self.acting().fold(always().not(), |any, i| any.or(&group[i]));
+        let y = found.as_ref().map_or(y.clone(), |found| choose(&resets, &found.y, &y));
         let counts: Vec<Tensor> = leg.counts.iter().zip(&cut.counts).map(|(old, new)| old + new).collect();
         let is_last = |(i, occurrence): (usize, &Tensor)| match events.watches[i].event.terminal {
             0 => always().not(),
@@ -290,6 +296,10 @@ impl Pieces<'_> {
         (next.t, next.y) = (t.clone(), y.clone());
         ode::resume(field, scheme, self.span, (&t_start, &num_off_grid, &end.t), &goes_on, &mut next)
             .map_err(failed)?;
+
+        if let Some(found) = &found {
+            Problem::refuse_inconsistent(&goes_on.and(&resets).and(&found.is_found.not()), found, &mut next);
+        }
 
         let (values, sides) = ends.split_at(events.watches.len());
         let again = events.values(&t, &y);
@@ -324,14 +334,15 @@ impl Pieces<'_> {
     /// Applies the state resets of the events of `group`, one after the other.
     ///
     /// Each event acts at its `own` time. These times are equal but have different derivatives, so an Euler step
-    /// of length 0 leads from one event to the next: its derivative is not 0.
+    /// of length 0 leads from one event to the next: its derivative is not 0. If M is singular, the derivative of y in
+    /// time is unknown there, and that of the result is NaN.
     fn act(
         &self,
         group: &[Tensor],
         own: &[Tensor],
         (mut t, mut y): (Tensor, Leaves),
     ) -> Result<(Tensor, Leaves), SolveError> {
-        let Problem { field, events, .. } = self.of;
+        let Problem { field, events, mass, .. } = self.of;
         let size = group.iter().fold(number(0.0), |size, occurrence| size + occurrence.cast(DType::F64));
         let mut failure = None;
         for (i, occurrence) in group.iter().enumerate() {
@@ -340,7 +351,15 @@ impl Pieces<'_> {
             let carried = |(t, t_next, y): &(Tensor, Tensor, Leaves)| {
                 let (mut rate, mut out) = (y.clone(), y.clone());
                 failure = field.eval(t, y, &mut rate).err();
-                out.lincomb(y, &(t_next - t), &[1.0], std::slice::from_ref(&rate));
+                let mut h = t_next - t;
+                if let Some(mass) = mass {
+                    match mass.rate(&rate) {
+                        Some(solved) => rate = solved,
+                        // The root of 0 has no derivative.
+                        None => h = h.square().sqrt(),
+                    }
+                }
+                out.lincomb(y, &h, &[1.0], std::slice::from_ref(&rate));
                 out
             };
             y = cond(&several, &(before, t.clone(), y), carried, |(_, _, y)| y.clone());

@@ -4,8 +4,10 @@ use super::algorithm::{Carry, LeafField, Scheme};
 use super::bodies::Bodies;
 use super::curve::{Curve, Rows, Trail};
 use super::dense::TensorDenseOutput;
+use super::evaluations::Evaluations;
 use super::event::Events;
 use super::leaves::Leaves;
+use super::mass::{Consistent, MassMatrix};
 use super::saved::Saved;
 use super::stiffness::{Stiffness, never};
 use super::{ExpectedSteps, Options, TensorSolution, TensorStats};
@@ -26,6 +28,8 @@ pub(super) struct Problem<'a> {
     /// The data that each step stores for saved values and events.
     pub(super) trail: Trail,
     pub(super) stiffness: Stiffness,
+    /// The mass matrix, if there is one.
+    pub(super) mass: Option<MassMatrix>,
     /// Whether this is one piece of a longer interval, to which tstops and the times of `StepTo` belong.
     pub(super) is_piece: bool,
 }
@@ -40,13 +44,36 @@ impl<'a> Problem<'a> {
         let curve = (saved.needs_curve() || !events.is_empty()).then(|| Curve::of(scheme));
         let trail = Trail { has_ends: saved.has_steps(), curve };
         let stiffness = Stiffness::of(scheme, options);
-        Problem { field, scheme, options, saved, events, trail, stiffness, is_piece: false }
+        Problem { field, scheme, options, saved, events, trail, stiffness, mass: None, is_piece: false }
     }
 
     /// A solve over one piece of the scheme's interval. It saves only its end and does not check for stiffness.
     pub(super) fn piece(field: &'a LeafField<'a>, scheme: &'a Scheme<'a>, options: &'a Options) -> Self {
         let whole = Problem::new(field, scheme, options, (&Saved::END, Events::NONE));
         Problem { is_piece: true, stiffness: Stiffness::NONE, ..whole }
+    }
+
+    /// The state that satisfies the algebraic equations at t with the same M y; `None` if there are no such equations.
+    ///
+    /// # Errors
+    /// The field's error.
+    pub(super) fn consistent(
+        &self,
+        field: &Evaluations<'_>,
+        (t, y): (&Tensor, &Leaves),
+    ) -> Result<Option<Consistent>, SolveError> {
+        let Some(constraints) = self.mass.as_ref().and_then(|mass| mass.constraints.as_ref()) else {
+            return Ok(None);
+        };
+        let traced = field.traced(t, y).map_err(|source| failed(FieldFailure { t: t.clone(), source }))?;
+        Ok(Some(constraints.solve(traced, self.scheme, t, y)))
+    }
+
+    /// Ends the solve where `is_due` and a state is not consistent.
+    pub(super) fn refuse_inconsistent(is_due: &Tensor, found: &Consistent, carry: &mut Carry) {
+        let is_due = is_due.and(&carry.is_running());
+        carry.component = is_due.select(&found.equation, &carry.component);
+        carry.status = is_due.select(&Clock::like(&carry.t, status::INCONSISTENT), &carry.status);
     }
 
     /// Fills in the saved values.

@@ -36,12 +36,10 @@ impl Rosenbrock {
     /// The factors of `M / gamma - h J`, and `h f_t`, which is `None` if f does not depend on t.
     fn linearized(&self, (t, h): (&Tensor, &Tensor), y: &Leaves, gamma: f64) -> (Factored, Option<Tensor>) {
         let rate = self.rate.get().expect("invariant: the first stage has traced the field");
-        let at = components(y);
-        let n = at.size();
-        let j = jacobian(|x: &Tensor| components(&rate.at(t, &with_components(y, x))), &at);
+        let j = jacobian_of(rate, t, y);
         let scaled = match &self.mass {
             Some(mass) => mass * (1.0 / gamma),
-            None => identity(n) * (1.0 / gamma),
+            None => identity(j.shape()[0]) * (1.0 / gamma),
         };
         let f_t = rate.depends_on_time.then(|| {
             let one = Tensor::scalar(DType::F64, 1.0);
@@ -123,8 +121,13 @@ fn identity(n: usize) -> Tensor {
     Tensor::iota(DType::I32, [n, n], 0).eq(Tensor::iota(DType::I32, [n, n], 1)).cast(DType::F64)
 }
 
+/// df/dy at (t, y), `[n, n]`.
+pub(super) fn jacobian_of(rate: &Rate, t: &Tensor, y: &Leaves) -> Tensor {
+    jacobian(|x: &Tensor| components(&rate.at(t, &with_components(y, x))), &components(y))
+}
+
 /// The components of all tensors, in f64.
-fn components(y: &Leaves) -> Tensor {
+pub(super) fn components(y: &Leaves) -> Tensor {
     let parts: Vec<Tensor> = y.tensors().iter().map(|x| x.reshape([x.size()]).cast(DType::F64)).collect();
     match &parts[..] {
         [one] => one.clone(),
@@ -133,7 +136,7 @@ fn components(y: &Leaves) -> Tensor {
 }
 
 /// The state of these components, in the shapes and element types of `like`.
-fn with_components(like: &Leaves, x: &Tensor) -> Leaves {
+pub(super) fn with_components(like: &Leaves, x: &Tensor) -> Leaves {
     let mut next = 0;
     let part = |y: &Tensor| {
         let range = next..next + y.size();

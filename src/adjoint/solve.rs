@@ -84,6 +84,9 @@ impl Problem<'_> {
         if self.is_piece {
             self.skip(&span, &mut start);
         }
+        if let Some(found) = self.consistent(&field, (t0, y0))? {
+            Problem::refuse_inconsistent(&found.is_violated(), &found, &mut start);
+        }
         let values = self.events.values(t0, y0);
         Events::refuse_nan(&values, &always(), &mut start);
         let errors = (!self.events.is_empty()).then(|| Errors::none(y0).of(y0));

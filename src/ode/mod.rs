@@ -170,6 +170,7 @@ pub(crate) use self::{
     event::{
         Bracket, Mark, NUM_PATTERNS, ROUNDING, Rhythm, SPEED_PART, TANGENT, TURNED_BACK, Watch, pattern,
     },
+    linear::Elimination,
     retry::{Before, resume, take_back},
     stages::eval,
     step_end::{slack, ulps},

@@ -244,7 +244,7 @@ impl Resolved {
     }
 
     /// M of `M y' = f(t, y)`.
-    pub(super) fn mass(&self) -> Option<&Mass> {
+    pub(crate) fn mass(&self) -> Option<&Mass> {
         self.mass.as_deref()
     }
 

@@ -23,6 +23,7 @@ mod second;
 mod settings;
 mod small;
 mod steps;
+mod stiff_mass;
 mod stiff_methods;
 mod stiffness;
 mod union;

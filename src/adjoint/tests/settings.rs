@@ -84,7 +84,9 @@ fn jitted(ode: &OnTensors) -> Found {
     match jit(move |y: Tensor| Ok(ode.solve(0.0, 1.0, &y)?)).call(y0()) {
         Ok(solution) => Ok(leaves(&solution)),
         Err(crate::Error::Config(
-            error @ (ConfigError::UnusedSetting { .. } | ConfigError::FirstStepTwice { .. }),
+            error @ (ConfigError::UnusedSetting { .. }
+            | ConfigError::FirstStepTwice { .. }
+            | ConfigError::MethodPlace { .. }),
         )) => Err(error.to_string()),
         Err(error) => Ok(error.to_string()),
     }
@@ -215,6 +217,10 @@ fn of_tensors(name: &str) -> Option<Given<OnTensors>> {
         "batching" => (|o| o, |o| o.batching(Batching::PerRow)),
         "max_events" => (|o| o, |o| o.max_events(3)),
         "max_events with an event" => (|o| o.event(Event::crossing(), height), |o| o.max_events(3)),
+        "mass_matrix" => (|o| o, |o| o.mass_matrix(Mass::diagonal([1.0, 2.0, 1.0, 2.0]))),
+        "mass_matrix by Rodas5P" => {
+            (|o| o.method(Method::Rodas5P), |o| o.mass_matrix(Mass::diagonal([1.0, 2.0, 1.0, 2.0])))
+        }
         _ => return common!(name),
     })
 }

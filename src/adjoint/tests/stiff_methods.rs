@@ -78,12 +78,12 @@ impl Case {
     }
 }
 
-fn weights(n: usize) -> Tensor {
+pub(super) fn weights(n: usize) -> Tensor {
     (Tensor::iota(DType::F64, [n], 0) + 1.0).cos()
 }
 
 /// The largest difference relative to the size of all numbers.
-fn off(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn off(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
     let size = b.iter().fold(1e-3_f64, |size, x| size.max(x.abs()));
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / size

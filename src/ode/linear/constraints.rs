@@ -61,6 +61,12 @@ impl Constraints {
         is_singular.then_some(Constraints { multiples, rows })
     }
 
+    /// The rows of M after the elimination; empty for algebraic equations.
+    #[cfg(feature = "autodiff")]
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
     /// Whether equation i is algebraic after the elimination.
     pub fn is_algebraic(&self, i: usize) -> bool {
         self.rows[i].is_empty()

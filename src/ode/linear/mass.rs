@@ -1,5 +1,7 @@
 //! `Mass`: the constant matrix M of M y' = f(t, y).
 
+#[cfg(feature = "autodiff")]
+use super::Constraints;
 use super::Matrix;
 use crate::ode::ConfigError;
 
@@ -23,6 +25,21 @@ use crate::ode::ConfigError;
 #[derive(Clone, Debug)]
 pub struct Mass {
     matrix: Matrix<f64>,
+}
+
+/// A mass matrix M and a matrix E, such that rows of E M are 0 if M is singular.
+#[cfg(feature = "autodiff")]
+pub(crate) struct Elimination {
+    /// The order of the matrices.
+    pub(crate) n: usize,
+    /// M, row by row.
+    pub(crate) mass: Vec<f64>,
+    /// E, row by row.
+    pub(crate) multiples: Vec<f64>,
+    /// E M, row by row; 0 if no equation is algebraic.
+    pub(crate) kept: Vec<f64>,
+    /// Whether each row of E M is 0.
+    pub(crate) is_algebraic: Vec<bool>,
 }
 
 impl Mass {
@@ -65,6 +82,29 @@ impl Mass {
             }
         }
         Mass { matrix }
+    }
+
+    /// The matrix and its elimination, row by row.
+    #[cfg(feature = "autodiff")]
+    pub(crate) fn eliminated(&self) -> Elimination {
+        let n = self.matrix.n();
+        let entry = |i: usize, j: usize| if self.matrix.contains(i, j) { self.matrix[(i, j)] } else { 0.0 };
+        let mass: Vec<f64> = (0..n * n).map(|k| entry(k / n, k % n)).collect();
+        let constraints = Constraints::of(&self.matrix);
+        let (mut multiples, mut kept) = (vec![0.0; n * n], vec![0.0; n * n]);
+        for j in 0..n {
+            let mut unit = vec![0.0; n];
+            unit[j] = 1.0;
+            if let Some(constraints) = &constraints {
+                constraints.reduce(&mut unit);
+                constraints.rows().iter().enumerate().for_each(|(i, row)| {
+                    row.iter().for_each(|&(column, x)| kept[i * n + column] = x);
+                });
+            }
+            unit.iter().enumerate().for_each(|(i, x)| multiples[i * n + j] = *x);
+        }
+        let is_algebraic = |i: usize| constraints.as_ref().is_some_and(|of| of.is_algebraic(i));
+        Elimination { n, mass, multiples, kept, is_algebraic: (0..n).map(is_algebraic).collect() }
     }
 
     pub(in crate::ode) fn matrix(&self) -> &Matrix<f64> {

@@ -14,6 +14,8 @@ mod sparsity;
 
 pub use constraints::{Constraints, Row, row_of};
 pub use lu::Lu;
+#[cfg(feature = "autodiff")]
+pub(crate) use mass::Elimination;
 pub use mass::Mass;
 pub use matrix::Matrix;
 pub use sparsity::{Coloring, Sparsity};

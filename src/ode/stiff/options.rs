@@ -1,7 +1,7 @@
 //! Options for stiff problems: derivatives of the vector field, their sparsity, the mass matrix.
 
 use super::Jacobian;
-use crate::ode::{Mass, Ode, PlainState, Sparsity};
+use crate::ode::{Mass, Ode, OdeState, PlainState, Sparsity};
 use std::sync::Arc;
 
 impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
@@ -78,6 +78,9 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self.settings.sparsity = Some(Arc::new(sparsity));
         self
     }
+}
+
+impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
     /// The constant matrix M of a problem `M y' = f(t, y)`. If M is singular, some equations are algebraic
     /// constraints; see [`Mass`].
     pub fn mass_matrix(mut self, mass: Mass) -> Self {
