@@ -1,8 +1,9 @@
 //! Gradients through stiff solves on tensors: reverse mode by `Rodas5P`, beside the compiled forward solve of the same
 //! program and beside the solve of a plain state.
 //!
-//! `cargo bench --bench stiff_gradients --features autodiff -- [PROBLEM]` prints a row for each problem whose name contains
-//! the word. The loss is the sum of squares of y1; its gradient is with respect to all parameters and y0. Times are medians
+//! `cargo bench --bench stiff_gradients --features autodiff -- [--precision] [PROBLEM]` prints a row for each problem whose
+//! name contains the word, with `--precision` one for each of six tolerances. `--exact` prints the gradients at rtol 1e-11 as
+//! JSON, for `benches/peers/py/stiff_gradients.py`, which measures diffrax. The loss is the sum of squares of y1; its gradient is with respect to all parameters and y0. Times are medians
 //! of 15 samples. The gradient's error is the largest difference from a solve at rtol 1e-11, relative to the largest
 //! number of each of the two gradients.
 
@@ -35,7 +36,7 @@ vector_field! {
             k[1] * y[3] + k[6] * y[4] - k[5] * y[2],
             k[2] * y[1] + k[0] * y[2] - k[7] * y[3],
             k[1] * (y[5] + y[6]) - k[8] * y[4],
-            k[10] * (y[3] + y[5]) + k[0] * y[4] - k[1] * y[5] - fast,
+            k[10] * (y[3] + y[6]) + k[0] * y[4] - k[1] * y[5] - fast,
             fast - k[11] * y[6],
             k[11] * y[6] - fast,
         ]
@@ -51,8 +52,8 @@ struct Problem {
     t1: f64,
     rtol: f64,
     atol: f64,
-    /// The time of a plain solve in seconds.
-    plain: fn(&Problem) -> f64,
+    /// The time of a plain solve at a tolerance in seconds.
+    plain: fn(&Problem, f64, f64) -> f64,
 }
 
 fn rober(p: &Tensor, y: &Tensor) -> Tensor {
@@ -70,7 +71,7 @@ fn hires(p: &Tensor, y: &Tensor) -> Tensor {
         k(1) * y(3) + k(6) * y(4) - k(5) * y(2),
         k(2) * y(1) + k(0) * y(2) - k(7) * y(3),
         k(1) * (y(5) + y(6)) - k(8) * y(4),
-        k(10) * (y(3) + y(5)) + k(0) * y(4) - k(1) * y(5) - &fast,
+        k(10) * (y(3) + y(6)) + k(0) * y(4) - k(1) * y(5) - &fast,
         &fast - k(11) * y(6),
         k(11) * y(6) - &fast,
     ];
@@ -161,8 +162,14 @@ impl Problem {
         move || program.call(&self.p, &self.y0).unwrap()
     }
 
-    fn run(&'static self) {
-        let (rtol, atol) = (self.rtol, self.atol);
+    /// The gradient at rtol 1e-11.
+    fn exact(&'static self) -> Point {
+        self.gradient(1e-11, 1e-11 * self.atol / self.rtol)()
+    }
+
+    /// Prints the row of a tolerance.
+    fn run(&'static self, rtol: f64, exact: &Point) {
+        let atol = self.atol / self.rtol * rtol;
         let first = Instant::now();
         let gradient = self.gradient(rtol, atol);
         let found = gradient();
@@ -175,12 +182,11 @@ impl Problem {
         let steps = forward().1.item();
         let solve = median(forward);
         let both = median(&gradient);
-        let plain = (self.plain)(self);
-        let exact = self.gradient(1e-11, 1e-11 * atol / rtol)();
+        let plain = (self.plain)(self, rtol, atol);
         let off = |a: &Tensor, b: &Tensor| (a - b).abs().max().item() / b.abs().max().item();
         let (by_p, by_y0) = (off(&found.0, &exact.0), off(&found.1, &exact.1));
         println!(
-            "| {} | {} | {steps} | {:.1} | {:.1} | {:.1} | {:.2} | {:.1} | {by_p:.1e} | {by_y0:.1e} | {:.0} |",
+            "| {} | {rtol:.0e} | {} | {steps} | {:.1} | {:.1} | {:.1} | {:.2} | {:.1} | {by_p:.1e} | {by_y0:.1e} | {:.0} |",
             self.name,
             num_elements(&(self.p.clone(), self.y0.clone())),
             1e6 * plain,
@@ -204,9 +210,9 @@ fn problems() -> Vec<Problem> {
         atol: 1e-6,
         plain,
     };
-    fn on_line(of: &Problem) -> f64 {
+    fn on_line(of: &Problem, rtol: f64, atol: f64) -> f64 {
         let n = of.y0.shape()[1];
-        let ode = Ode::in_place(plain_brusselator(n)).method(Method::Rodas5P).rtol(of.rtol).atol(of.atol);
+        let ode = Ode::in_place(plain_brusselator(n)).method(Method::Rodas5P).rtol(rtol).atol(atol);
         median(|| ode.solve(0.0, of.t1, of.y0.to_vec()).unwrap())
     }
     let kinetics =
@@ -219,9 +225,9 @@ fn problems() -> Vec<Problem> {
             Tensor::from([1.0, 0.0, 0.0]),
             40.0,
             1e-12,
-            |of| {
+            |of, rtol, atol| {
                 let ode = Ode::from_generic(Rober { k: [0.04, 3e7, 1e4] }).method(Method::Rodas5P);
-                let ode = ode.rtol(of.rtol).atol(of.atol);
+                let ode = ode.rtol(rtol).atol(atol);
                 median(|| ode.solve(0.0, of.t1, [1.0, 0.0, 0.0]).unwrap())
             },
         ),
@@ -232,9 +238,8 @@ fn problems() -> Vec<Problem> {
             Tensor::from([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0057]),
             321.8122,
             1e-8,
-            |of| {
-                let ode =
-                    Ode::from_generic(Hires { k: HIRES }).method(Method::Rodas5P).rtol(of.rtol).atol(of.atol);
+            |of, rtol, atol| {
+                let ode = Ode::from_generic(Hires { k: HIRES }).method(Method::Rodas5P).rtol(rtol).atol(atol);
                 median(|| ode.solve(0.0, of.t1, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0057]).unwrap())
             },
         ),
@@ -257,21 +262,33 @@ fn problems() -> Vec<Problem> {
             t1: 2.0,
             rtol: 1e-4,
             atol: 1e-6,
-            plain: |_| f64::NAN,
+            plain: |_, _, _| f64::NAN,
         },
     ]
 }
 
 fn main() {
-    let wanted = std::env::args().skip(1).find(|word| !word.starts_with("--")).unwrap_or_default();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| args.iter().any(|arg| arg == flag);
+    let wanted = args.iter().find(|word| !word.starts_with("--")).cloned().unwrap_or_default();
+    let problems = problems().into_iter().filter(|problem| problem.name.contains(&wanted));
+    let problems: Vec<&'static Problem> = problems.map(|problem| &*Box::leak(Box::new(problem))).collect();
+    if has("--exact") {
+        let row = |of: &&'static Problem| {
+            let (by_p, by_y0) = of.exact();
+            format!("\"{}\": [{:?}, {:?}]", of.name, by_p.to_vec(), by_y0.to_vec())
+        };
+        return println!("{{{}}}", problems.iter().map(row).collect::<Vec<_>>().join(",\n"));
+    }
     println!("Rodas5P: gradients of the sum of squares of y1 with respect to the parameters and y0\n");
     println!(
-        "| problem | variables | steps | plain, us | solve, us | gradient, us | to solve | to plain | error by p | by y0 | first call, ms |"
+        "| problem | rtol | variables | steps | plain, us | solve, us | gradient, us | to solve | to plain | error by p | by y0 | first call, ms |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    for problem in problems() {
-        if problem.name.contains(&wanted) {
-            Box::leak(Box::new(problem)).run();
-        }
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    for problem in problems {
+        let exact = problem.exact();
+        let all: Vec<f64> = (3..=9).map(|e| 10.0_f64.powi(-e)).collect();
+        let rtols = if has("--precision") { all } else { vec![problem.rtol] };
+        rtols.into_iter().for_each(|rtol| problem.run(rtol, &exact));
     }
 }
