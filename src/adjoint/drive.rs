@@ -173,7 +173,7 @@ impl<'a> Request<'a> {
         if !scheme.limits.sides.is_empty() && is_constrained() {
             return Err(ConfigError::MethodPlace {
                 method: format!("{:?}", settings.method),
-                place: "on tensors with a singular `mass_matrix` and `discontinuities`",
+                place: "on tensors with a singular `mass_matrix` and `discontinuities` or `stop_at_rows`",
                 remedy: "solve on plain states, or up to each discontinuity",
             });
         }
@@ -189,7 +189,7 @@ impl<'a> Request<'a> {
         }
         if let Some(Groups { rows, size, .. }) = groups
             && rows % size > 0
-            && scheme.tolerance.uniform().is_none()
+            && (scheme.tolerance.uniform().is_none() || resolved.mass().is_some())
         {
             return Err(ConfigError::UnevenGroups { rows, size });
         }

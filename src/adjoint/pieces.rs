@@ -120,7 +120,7 @@ impl Pieces<'_> {
         let rows =
             |n: usize, x: &Tensor, of: f64| Tensor::full(x.dtype(), [&[n], &x.shape()[..]].concat(), of);
         if let Some(found) = self.of.consistent(&Evaluations::of(*field), (&self.span.t0, y0))? {
-            Problem::refuse_inconsistent(&found.is_violated(), &found, &mut start);
+            found.end(&found.is_violated(), &mut start);
         }
         let values = events.values(&self.span.t0, y0);
         Events::refuse_nan(&values, &always(), &mut start);
@@ -270,9 +270,6 @@ impl Pieces<'_> {
         let acts = cut.is_met.and(&cut.is_beyond.not());
         let group: Vec<Tensor> = cut.group.iter().map(|m| m.and(&acts)).collect();
         let (t, y) = self.act(&group, &cut.own, (t, y))?;
-        let found = self.of.consistent(&Evaluations::of(*field), (&t, &y))?;
-        let resets = self.acting().fold(always().not(), |any, i| any.or(&group[i]));
-        let y = found.as_ref().map_or(y.clone(), |found| choose(&resets, &found.y, &y));
         let counts: Vec<Tensor> = leg.counts.iter().zip(&cut.counts).map(|(old, new)| old + new).collect();
         let is_last = |(i, occurrence): (usize, &Tensor)| match events.watches[i].event.terminal {
             0 => always().not(),
@@ -283,6 +280,11 @@ impl Pieces<'_> {
         let any = |m: &[Tensor]| m.iter().fold(always().not(), |any, m| any.or(m));
         let (stops, accumulates) = (any(&lasts), any(&zenos));
         let goes_on = acts.and(&stops.not()).and(&accumulates.not());
+        let resets = self.acting().fold(always().not(), |any, i| any.or(&group[i]));
+        let is_due = goes_on.and(&resets).and(&own_status.eq(status::RUNNING));
+        let found = self.of.consistent(&Evaluations::of(*field), (&t, &y))?;
+        let y =
+            found.as_ref().map_or(y.clone(), |found| choose(&is_due.and(&found.is_found()), &found.y, &y));
 
         let mut next = end.clone();
         let is_event = end.status.eq(status::EVENT);
@@ -298,7 +300,7 @@ impl Pieces<'_> {
             .map_err(failed)?;
 
         if let Some(found) = &found {
-            Problem::refuse_inconsistent(&goes_on.and(&resets).and(&found.is_found.not()), found, &mut next);
+            found.end(&is_due.and(&found.is_found().not()), &mut next);
         }
 
         let (values, sides) = ends.split_at(events.watches.len());

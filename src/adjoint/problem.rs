@@ -69,13 +69,6 @@ impl<'a> Problem<'a> {
         Ok(Some(constraints.solve(traced, self.scheme, t, y)))
     }
 
-    /// Ends the solve where `is_due` and a state is not consistent.
-    pub(super) fn refuse_inconsistent(is_due: &Tensor, found: &Consistent, carry: &mut Carry) {
-        let is_due = is_due.and(&carry.is_running());
-        carry.component = is_due.select(&found.equation, &carry.component);
-        carry.status = is_due.select(&Clock::like(&carry.t, status::INCONSISTENT), &carry.status);
-    }
-
     /// Fills in the saved values.
     pub(super) fn save(
         &self,

@@ -85,7 +85,7 @@ impl Problem<'_> {
             self.skip(&span, &mut start);
         }
         if let Some(found) = self.consistent(&field, (t0, y0))? {
-            Problem::refuse_inconsistent(&found.is_violated(), &found, &mut start);
+            found.end(&found.is_violated(), &mut start);
         }
         let values = self.events.values(t0, y0);
         Events::refuse_nan(&values, &always(), &mut start);

@@ -111,9 +111,9 @@ pub enum ConfigError {
     /// Groups of 0 rows.
     #[error("batching: the group size is 0; it must be at least 1")]
     EmptyGroups,
-    /// Per-component tolerances for groups of different sizes.
+    /// Per-component tolerances, or a mass matrix, for groups of different sizes.
     #[error(
-        "batching: {rows} rows in groups of {size} leave a smaller last group, which per-component tolerances do not fit; choose a group size that divides {rows}"
+        "batching: {rows} rows in groups of {size} leave a smaller last group, which per-component tolerances and a mass matrix do not fit; choose a group size that divides {rows}"
     )]
     UnevenGroups {
         /// The number of rows.

@@ -71,7 +71,7 @@ pub enum Method {
     ///
     /// A step takes eight stages. Each solves a linear system with the same matrix `M / gamma - h J`, so
     /// there is no iteration that can fail. The matrix is factored once per attempt. The Jacobian J is
-    /// computed once per accepted step; in ensembles, once per attempt.
+    /// computed once per accepted step; in ensembles and on tensors, once per attempt.
     #[doc(alias = "stiff")]
     #[doc(alias = "KenCarp4")]
     Rodas5P,

@@ -143,7 +143,7 @@ pub enum Outcome {
         step: u64,
     },
     /// After a state reset, a change by the caller or a discontinuity, Newton's method found no state that
-    /// satisfies the algebraic equations.
+    /// satisfies the algebraic equations. On tensors also at the start, if y0 does not satisfy them.
     Inconsistent {
         /// The equation with the largest residual relative to its terms.
         equation: usize,

@@ -92,6 +92,12 @@ impl fmt::Display for Outcome {
                 }
                 write!(f, " at t={} (step {step})", shown(t))
             }
+            Outcome::Inconsistent { equation, t, step: 0 } => write!(
+                f,
+                "y0 violates algebraic equation {equation} at t0={}: no state within 10 tolerances satisfies the algebraic \
+                 equations; choose y0 such that they hold",
+                shown(t)
+            ),
             Outcome::Inconsistent { equation, t, step } => write!(
                 f,
                 "no state near that at t={} (step {step}) satisfies algebraic equation {equation}: check the state reset, or \

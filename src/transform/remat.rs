@@ -151,7 +151,13 @@ fn stored(l: &Replay) -> Vec<usize> {
     for (i, node) in nodes.iter().enumerate().rev() {
         found[i] = !is_cotangent[i] && wanted[i] && is_hard[i] && mark(i).is_some();
         if is_cotangent[i] || wanted[i] && !found[i] {
-            node.args.iter().for_each(|a| wanted[a.index()] = true);
+            // A solution is computed from the factors alone; the matrix is there for derivatives.
+            let is_read = |k: usize| !(matches!(node.op, Op::LuSolve { .. }) && k == 1);
+            node.args
+                .iter()
+                .enumerate()
+                .filter(|(k, _)| is_read(*k))
+                .for_each(|(_, a)| wanted[a.index()] = true);
         }
     }
     // A value that is cheap to compute from stored values is not stored.

@@ -5,7 +5,8 @@
 //! first two; dense and diagonal M; both directions of time; Rodas5P and Rosenbrock23; up to 3 saved times.
 
 use super::stiff_methods::{off, weights};
-use crate::adjoint::Adjoint;
+use crate::adjoint::{Adjoint, Batching};
+use crate::array::DType;
 use crate::ode::tests::draw::{Draw, num_cases};
 use crate::ode::{Event, Mass, Method, Ode, Outcome, SaveAt, StepTo};
 use crate::tensor::{Tensor, grad, jit, jvp};
@@ -186,6 +187,10 @@ fn settings_that_a_mass_matrix_excludes_are_refused() {
     );
     let jumps = text(Method::Rodas5P, &[0.5], Adjoint::default());
     assert!(jumps.contains("a singular `mass_matrix` and `discontinuities`"), "{jumps}");
+    let uneven = Ode::new(|_t, y: &Tensor| -y).method(Method::Rodas5P).batching(Batching::Groups(2));
+    let uneven =
+        uneven.mass_matrix(Mass::diagonal([1.0; 4])).solve(0.0, 1.0, Tensor::zeros([3, 2]).cast(DType::F64));
+    assert!(uneven.map(|_| ()).unwrap_err().to_string().contains("smaller last group"));
     let ode = Ode::new(|_t, y: &Tensor| -y).method(Method::Rodas5P).mass_matrix(Mass::diagonal([1.0]));
     let size = ode.solve(0.0, 1.0, Tensor::from([1.0, 0.0])).map(|_| ()).unwrap_err().to_string();
     assert!(size.contains("mass_matrix"), "{size}");

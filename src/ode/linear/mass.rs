@@ -95,13 +95,11 @@ impl Mass {
         for j in 0..n {
             let mut unit = vec![0.0; n];
             unit[j] = 1.0;
-            if let Some(constraints) = &constraints {
-                constraints.reduce(&mut unit);
-                constraints.rows().iter().enumerate().for_each(|(i, row)| {
-                    row.iter().for_each(|&(column, x)| kept[i * n + column] = x);
-                });
-            }
+            constraints.iter().for_each(|constraints| constraints.reduce(&mut unit));
             unit.iter().enumerate().for_each(|(i, x)| multiples[i * n + j] = *x);
+        }
+        for (i, row) in constraints.iter().flat_map(Constraints::rows).enumerate() {
+            row.iter().for_each(|&(j, x)| kept[i * n + j] = x);
         }
         let is_algebraic = |i: usize| constraints.as_ref().is_some_and(|of| of.is_algebraic(i));
         Elimination { n, mass, multiples, kept, is_algebraic: (0..n).map(is_algebraic).collect() }
