@@ -1,6 +1,6 @@
 //! The mass matrix of `M y' = f(t, y)` on tensors, and its algebraic equations.
 //!
-//! Gaussian elimination of M, as on plain states, gives a matrix E such that rows of E M are 0: these rows of E f are the
+//! Gaussian elimination of M, as on plain states, gives a matrix E such that some rows of E M are 0: these rows of E f are the
 //! algebraic equations. A step of Newton's method changes y such that M y stays: its system has the other rows of E M, and
 //! the algebraic rows of E J. A loop without derivatives repeats steps as on plain states: until a step is negligible or the
 //! residuals are rounding errors, each shortened until the next step is shorter. Two further steps carry the derivatives,
@@ -176,13 +176,14 @@ impl Constraints {
             let whole = is_noise.select(x, &(x + &step));
             let x = is_found.select(&whole, &is_shorter.select(&near, x));
             let part = is_shorter.select(&number(1.0), &(part * 0.5));
-            let is_open = step.sum().is_finite().not();
-            let ended =
-                is_open.select(&number(FAILED), &part.lt(PART_MIN).select(&number(FAILED), &number(RUNNING)));
-            let ended = is_open.and(&relative.sum().is_finite()).select(&number(SINGULAR), &ended);
-            let code = is_found.select(&number(FOUND), &ended);
+            let is_not_finite = step.sum().is_finite().not();
+            let ended = is_not_finite
+                .select(&number(FAILED), &part.lt(PART_MIN).select(&number(FAILED), &number(RUNNING)));
+            let ended = is_not_finite.and(&relative.sum().is_finite()).select(&number(SINGULAR), &ended);
+            // A singular system may have residuals of 0.
+            let code = is_found.and(&is_not_finite.not()).select(&number(FOUND), &ended);
             let goes_on = code.eq(RUNNING).and(&state[0].lt(TRIPS_MAX as f64 - 1.0));
-            vec![goes_on, x, part, code, first(&step.is_finite().not())]
+            vec![goes_on, x, part, code, last(&step.is_finite().not())]
         });
         let start = [start.clone(), number(1.0), number(RUNNING), number(0.0)];
         let mut end = repeat(&trip, (&start, 0), (0, Policy::Checkpoint(Checkpoints::Auto)));
@@ -219,6 +220,13 @@ fn tolerances(scheme: &Scheme<'_>, n: usize) -> (Tensor, Tensor) {
     let all = (0..n).map(|j| scheme.tolerance.at(j)).map(|(rtol, atol)| (rtol, atol.max(f64::MIN_POSITIVE)));
     let (rtol, atol): (Vec<f64>, Vec<f64>) = all.unzip();
     (Tensor::from(&rtol[..]), Tensor::from(&atol[..]))
+}
+
+/// The index of the last element that holds; 0 if none does. After elimination, it is that of the first pivot of 0: the
+/// unknowns before it depend on it.
+fn last(flags: &Tensor) -> Tensor {
+    let place = Tensor::iota(DType::F64, [flags.size()], 0);
+    flags.select(&place, &Tensor::scalar(DType::F64, 0.0)).max()
 }
 
 /// The index of the first element that holds; 0 if none does.

@@ -269,7 +269,7 @@ impl Pieces<'_> {
         let Stands { own_status, num_off_grid, t_start, ends } = stands;
         let acts = cut.is_met.and(&cut.is_beyond.not());
         let group: Vec<Tensor> = cut.group.iter().map(|m| m.and(&acts)).collect();
-        let (t, y) = self.act(&group, &cut.own, (t, y))?;
+        let (t, mut y) = self.act(&group, &cut.own, (t, y))?;
         let counts: Vec<Tensor> = leg.counts.iter().zip(&cut.counts).map(|(old, new)| old + new).collect();
         let is_last = |(i, occurrence): (usize, &Tensor)| match events.watches[i].event.terminal {
             0 => always().not(),
@@ -280,11 +280,6 @@ impl Pieces<'_> {
         let any = |m: &[Tensor]| m.iter().fold(always().not(), |any, m| any.or(m));
         let (stops, accumulates) = (any(&lasts), any(&zenos));
         let goes_on = acts.and(&stops.not()).and(&accumulates.not());
-        let resets = self.acting().fold(always().not(), |any, i| any.or(&group[i]));
-        let is_due = goes_on.and(&resets).and(&own_status.eq(status::RUNNING));
-        let found = self.of.consistent(&Evaluations::of(*field), (&t, &y))?;
-        let y =
-            found.as_ref().map_or(y.clone(), |found| choose(&is_due.and(&found.is_found()), &found.y, &y));
 
         let mut next = end.clone();
         let is_event = end.status.eq(status::EVENT);
@@ -299,7 +294,11 @@ impl Pieces<'_> {
         ode::resume(field, scheme, self.span, (&t_start, &num_off_grid, &end.t), &goes_on, &mut next)
             .map_err(failed)?;
 
-        if let Some(found) = &found {
+        if let Some(found) = self.of.consistent(&Evaluations::of(*field), (&t, &y))? {
+            let resets = self.acting().fold(always().not(), |any, i| any.or(&group[i]));
+            let is_due = goes_on.and(&resets).and(&next.is_running());
+            y = choose(&is_due.and(&found.is_found()), &found.y, &y);
+            next.y = y.clone();
             found.end(&is_due.and(&found.is_found().not()), &mut next);
         }
 

@@ -70,11 +70,11 @@ pub struct TensorStats {
     pub num_accepted: Tensor,
     /// Steps rejected.
     pub num_rejected: Tensor,
-    /// Function evaluations.
+    /// Function evaluations, without those for Jacobians and for gradients.
     pub num_fn_evals: Tensor,
-    /// Jacobians computed; 0 for explicit methods.
+    /// Jacobians computed; 0 for explicit methods, else `num_steps`.
     pub num_jac_evals: Tensor,
-    /// LU factorizations; 0 for explicit methods.
+    /// LU factorizations; 0 for explicit methods, else `num_steps`.
     pub num_factorizations: Tensor,
 }
 }

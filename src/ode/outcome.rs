@@ -133,7 +133,8 @@ pub enum Outcome {
         y: f64,
     },
     /// The matrix `M / gamma - h J` of a method for stiff problems is singular: in one step of constant size
-    /// or of `StepTo`, or in as many adaptive steps as for [`Outcome::NonFinite`].
+    /// or of `StepTo`, or in as many adaptive steps as for [`Outcome::NonFinite`]. On tensors also before the first step, if
+    /// the algebraic equations do not determine the component.
     SingularMatrix {
         /// The time reached; the steps that failed started here.
         t: f64,

@@ -26,6 +26,12 @@ impl Outcome {
                 shown(t),
                 shown(y)
             ),
+            Outcome::SingularMatrix { t, component, step: 0 } => write!(
+                f,
+                "the algebraic equations do not determine y[{component}] at t0={}: their index is above 1; replace them by \
+                 their derivatives with respect to t",
+                shown(t)
+            ),
             Outcome::SingularMatrix { t, component, step } => write!(
                 f,
                 "M/gamma - hJ is singular at t={} (step {step}) and does not determine y[{component}]: check that the \

@@ -2,8 +2,8 @@
 //!
 //! Each function takes a matrix `[n, n]` or a batch `[.., n, n]`. Rows are exchanged so that the pivots are as large as
 //! possible (partial pivoting); the order of the operations is fixed, so a matrix has the same result, bit for bit,
-//! alone and in a batch. A singular matrix gives infinite or NaN elements, not an error, because a compiled program
-//! cannot stop at a value. Computations are in the element type of the operands.
+//! alone and in a batch. A singular matrix gives solutions with infinite or NaN elements, not an error, because a compiled
+//! program cannot stop at a value. Computations are in the element type of the operands.
 //!
 //! # References
 //! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 14.2.

@@ -1,8 +1,8 @@
 //! The derivatives of LU factorizations and of linear systems.
 //!
 //! With P a = L U and X = L^-1 P da U^-1, dL = L tril(X) (strictly lower) and dU = triu(X) U. With a x = b, a dx = db -
-//! da x. The derivative of a solution is one by the matrix and not by its factors, so that the cotangent of a is a
-//! product of the solution and of another solution. All rules consist of the same two operations.
+//! da x. The rule of a solution differentiates with respect to the matrix, not to its factors: the cotangent of a is a product
+//! of the solution and of another solution. All rules consist of the same two operations.
 
 use crate::array::Shape;
 use crate::graph::{Builder, CompareOp, NodeId, Op};

@@ -25,6 +25,7 @@ mod small;
 mod steps;
 mod stiff_mass;
 mod stiff_methods;
+mod stiff_reference;
 mod stiffness;
 mod union;
 

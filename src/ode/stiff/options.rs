@@ -81,8 +81,9 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
 }
 
 impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
-    /// The constant matrix M of a problem `M y' = f(t, y)`. If M is singular, some equations are algebraic
-    /// constraints; see [`Mass`].
+    /// The constant matrix M of a problem `M y' = f(t, y)`, for `Rodas5P` and `Rosenbrock23`. If M is singular, some
+    /// equations are algebraic constraints; see [`Mass`]. On tensors, M has one row per component of a group of rows that
+    /// share their steps, and a singular M with `discontinuities` or `stop_at_rows` is an error.
     pub fn mass_matrix(mut self, mass: Mass) -> Self {
         self.settings.mass = Some(Arc::new(mass));
         self
