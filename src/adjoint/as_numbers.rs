@@ -89,7 +89,6 @@ impl<Y: TensorState> AsNumbers for TensorSolution<Y> {
             num_fn_evals: sum(&self.stats.num_fn_evals),
             num_jac_evals: sum(&self.stats.num_jac_evals),
             num_factorizations: sum(&self.stats.num_factorizations),
-            ..Stats::default()
         }
     }
 

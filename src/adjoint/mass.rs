@@ -222,8 +222,8 @@ fn tolerances(scheme: &Scheme<'_>, n: usize) -> (Tensor, Tensor) {
     (Tensor::from(&rtol[..]), Tensor::from(&atol[..]))
 }
 
-/// The index of the last element that holds; 0 if none does. After elimination, it is that of the first pivot of 0: the
-/// unknowns before it depend on it.
+/// The index of the last element that holds; 0 if none does. If a pivot is 0, its unknown is the last one that is not
+/// finite, because back substitution carries it to the unknowns before it.
 fn last(flags: &Tensor) -> Tensor {
     let place = Tensor::iota(DType::F64, [flags.size()], 0);
     flags.select(&place, &Tensor::scalar(DType::F64, 0.0)).max()

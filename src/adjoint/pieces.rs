@@ -336,7 +336,7 @@ impl Pieces<'_> {
     ///
     /// Each event acts at its `own` time. These times are equal but have different derivatives, so an Euler step
     /// of length 0 leads from one event to the next: its derivative is not 0. If M is singular, the derivative of y in
-    /// time is unknown there, and that of the result is NaN.
+    /// time is unknown, so the result has the derivative NaN.
     fn act(
         &self,
         group: &[Tensor],

@@ -2,8 +2,8 @@
 //!
 //! `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`, `y1 = y + h sum_i b_i k_i`,
 //! with J = df/dy and f_t = df/dt at (t, y), for the components of all tensors in one vector. J is the forward-mode
-//! derivative of the traced field along all unit vectors at once. Its own derivative is that of the same nodes, so
-//! the gradient of a solve is exact. A step is a function of (t, h, y) alone: each attempt computes J and its factors
+//! derivative of the traced field along all unit vectors at once. It is made of differentiable operations, so the gradient
+//! of a solve includes its derivative. A step is a function of (t, h, y) alone: each attempt computes J and its factors
 //! anew, and the replay of a step computes them again, with the same bits.
 //!
 //! Linear systems are solved in f64, also for states in f32: the entries of `h J` of a stiff problem differ by more
@@ -15,7 +15,7 @@ use crate::array::DType;
 use crate::ode::{
     Counts, Diagnosis, FieldFailure, MethodKind, Request, State, StiffStages, VectorField, eval,
 };
-use crate::tensor::linalg::Factored;
+use crate::tensor::linalg::{Factored, identity};
 use crate::tensor::{Tensor, jacobian, jvp};
 use std::sync::{Arc, OnceLock};
 
@@ -39,7 +39,7 @@ impl Rosenbrock {
         let j = jacobian_of(rate, t, y);
         let scaled = match &self.mass {
             Some(mass) => mass * (1.0 / gamma),
-            None => identity(j.shape()[0]) * (1.0 / gamma),
+            None => identity(j.shape()[0], DType::F64) * (1.0 / gamma),
         };
         let f_t = rate.depends_on_time.then(|| {
             let one = Tensor::scalar(DType::F64, 1.0);
@@ -115,10 +115,6 @@ impl StiffStages<Leaves> for Rosenbrock {
 fn sum(terms: impl IntoIterator<Item = (f64, Tensor)>) -> Option<Tensor> {
     let (coefficients, terms): (Vec<f64>, Vec<Tensor>) = terms.into_iter().filter(|(c, _)| *c != 0.0).unzip();
     (!terms.is_empty()).then(|| Tensor::lincomb(&coefficients, &terms.iter().collect::<Vec<_>>()))
-}
-
-fn identity(n: usize) -> Tensor {
-    Tensor::iota(DType::I32, [n, n], 0).eq(Tensor::iota(DType::I32, [n, n], 1)).cast(DType::F64)
 }
 
 /// df/dy at (t, y), `[n, n]`.

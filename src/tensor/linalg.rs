@@ -34,7 +34,7 @@ pub struct LuFactors {
 /// batch of vectors write `b.expand_dims(b.rank())`. The factors of one matrix serve a batch of right-hand sides.
 ///
 /// # Panics
-/// If a is not square, the rows of b are not those of a, leading axes do not broadcast, or an element is not a float.
+/// If a is not square, b does not have n rows, the leading axes do not broadcast, or an operand is not of floats.
 ///
 /// # Examples
 /// ```
@@ -50,9 +50,10 @@ pub fn solve(a: &Tensor, b: &Tensor) -> Tensor {
     let n = order("solve", a);
     let is_vector = b.rank() == 1;
     let rows = if is_vector { b.expand_dims(1) } else { b.clone() };
-    let fits = rows.rank() >= 2 && rows.shape()[rows.rank() - 2] == n && b.dtype().is_float();
+    let fits = rows.rank() >= 2 && rows.shape()[rows.rank() - 2] == n;
     let (of_a, of_b) = (lead(a), if fits { lead(&rows) } else { vec![] });
     let batch = crate::array::Shape::from(of_a.clone()).broadcast(&of_b.clone().into()).filter(|_| fits);
+    assert!(b.dtype().is_float(), "linalg::solve: the right-hand side {b:?} is not of floats; cast it");
     let Some(batch) = batch else {
         panic!("linalg::solve: {a:?} and {b:?} do not fit ([.., n, n] and [n] or [.., n, m])");
     };
@@ -209,8 +210,7 @@ pub fn slogdet(a: &Tensor) -> (Tensor, Tensor) {
 pub fn inverse(a: &Tensor) -> Tensor {
     let n = order("inverse", a);
     let of = program(&[a], &mut |x| {
-        let identity = place(n, |i, j| i.eq(j)).cast(a.dtype());
-        vec![solution(&x[0], &identity.broadcast_to(a.shape().clone()))]
+        vec![solution(&x[0], &identity(n, a.dtype()).broadcast_to(a.shape().clone()))]
     });
     of.into_iter().next().expect("invariant: an inverse")
 }
@@ -246,6 +246,11 @@ fn factors(a: &Tensor, n: usize) -> (Tensor, Tensor) {
 /// The elements of an n x n matrix for which `f(row, column)` holds.
 fn place(n: usize, f: impl FnOnce(&Tensor, &Tensor) -> Tensor) -> Tensor {
     f(&Tensor::iota(DType::I32, [n, n], 0), &Tensor::iota(DType::I32, [n, n], 1))
+}
+
+/// The identity matrix of order n.
+pub(crate) fn identity(n: usize, dtype: DType) -> Tensor {
+    place(n, |i, j| i.eq(j)).cast(dtype)
 }
 
 /// The diagonal, `[.., n]`.

@@ -249,3 +249,30 @@ fn settings_that_a_mass_matrix_excludes_are_refused() {
     let size = ode.solve(0.0, 1.0, Tensor::from([1.0, 0.0])).map(|_| ()).unwrap_err().to_string();
     assert!(size.contains("mass_matrix"), "{size}");
 }
+
+#[test]
+fn rows_with_algebraic_equations_have_the_bits_of_rows_alone() {
+    let mut draw = Draw(392);
+    for _ in 0..num_cases(2) {
+        let c = Case::draw(&mut draw);
+        let rows: Vec<f64> = (0..3)
+            .flat_map(|_| {
+                let (a, b) = (draw.uniform(0.3, 1.0), draw.uniform(-1.0, 1.0));
+                [a, b, consistent(a, b)]
+            })
+            .collect();
+        let (y0, p) = (Tensor::from_vec([3, 3], rows), Tensor::from([c.field.rate, c.field.pull]));
+        let solve = |p: &Tensor, y0: &Tensor, batching: Batching| {
+            let field = |t: Tensor, y: &Tensor| rates(&c.field, p, &t, &y.index(0)).expand_dims(0);
+            let ode = Ode::new(field).method(c.method).mass_matrix(c.mass()).rtol(1e-5).atol(1e-7);
+            ode.batching(batching).solve(0.0, c.t1, y0).unwrap().y1
+        };
+        let all = solve(&p, &y0, Batching::PerRow);
+        assert_eq!(all.to_vec(), solve(&p, &y0, Batching::Groups(1)).to_vec());
+        for r in 0..3 {
+            assert_eq!(all.index(r).to_vec(), solve(&p, &y0.slice(0, r..r + 1), Batching::Joint).to_vec());
+        }
+        let by = |batching| grad(|p: &Tensor| solve(p, &y0, batching).sum(), &p).to_vec();
+        assert!(off(&by(Batching::PerRow), &by(Batching::Groups(1))) < 1e-12);
+    }
+}

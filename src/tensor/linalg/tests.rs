@@ -14,7 +14,7 @@ fn drawn(draw: &mut Draw, shape: &[usize]) -> Tensor {
 /// A regular matrix for each index of the batch axes.
 fn matrices(draw: &mut Draw, lead: &[usize], n: usize) -> Tensor {
     let shape = [lead, &[n, n]].concat();
-    drawn(draw, &shape) + place(n, |i, j| i.eq(j)).cast(DType::F64).broadcast_to(shape) * 3.0
+    drawn(draw, &shape) + identity(n, DType::F64).broadcast_to(shape) * 3.0
 }
 
 fn off(a: &Tensor, b: &Tensor) -> f64 {
@@ -82,8 +82,8 @@ fn factors_determinants_and_inverses_of_drawn_matrices() {
             }
         }
         let a = matrices(&mut draw, &lead, n);
-        let identity = place(n, |i, j| i.eq(j)).cast(DType::F64).broadcast_to(shape);
-        assert!(off(&a.matmul(&inverse(&a)), &identity) < 1e-13);
+        let one = identity(n, DType::F64).broadcast_to(shape);
+        assert!(off(&a.matmul(&inverse(&a)), &one) < 1e-13);
     }
 }
 
@@ -123,6 +123,8 @@ fn compiled_and_mapped_functions_have_the_same_bits() {
 #[test]
 fn operands_that_do_not_fit_are_named() {
     let of = |shape: &[usize]| Tensor::zeros(shape.to_vec());
+    let integers = refusal(|| solve(&of(&[2, 2]), &Tensor::from([1, 2])));
+    assert_eq!(integers, "linalg::solve: the right-hand side i32[2] is not of floats; cast it");
     assert_eq!(
         refusal(|| det(&of(&[2, 3]))),
         format!(

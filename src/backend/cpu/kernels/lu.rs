@@ -1,7 +1,7 @@
 //! LU factorizations with partial pivoting, and solutions from the factors, one matrix after another.
 //!
-//! Matrices are row-major. The order of the operations on an element depends only on the order of the matrix: not on
-//! the number of right-hand sides, nor on that of matrices. The code is safe, and is compiled for the portable level
+//! Matrices are row-major. The sequence of operations on an element depends only on n, not on
+//! the numbers of right-hand sides and matrices. The code is safe, and is compiled for the portable level
 //! and for AVX2 with fused multiply-add; AVX-512 uses the latter, since most matrices are small.
 
 use crate::simd::{Level, Work, is_fused, run_narrow};
@@ -129,7 +129,7 @@ pub struct Systems {
     pub n: usize,
     /// The number of right-hand sides of each matrix.
     pub m: usize,
-    /// Whether the systems are those of the transposed matrices.
+    /// Whether to solve with the transposed matrices.
     pub transposed: bool,
 }
 
