@@ -169,12 +169,10 @@ impl<T: Scalar, const FUSED: bool> Work for Solve<'_, T, FUSED> {
     }
 }
 
-/// Row i of x becomes itself minus `factor` times row k.
+/// Row i of x loses `factor` times row k.
 #[inline(always)]
 fn subtract<T: Scalar, const FUSED: bool>(x: &mut [T], m: usize, (i, k): (usize, usize), factor: T) {
-    if m == 1 {
-        x[i] = minus::<T, FUSED>(x[i], factor, x[k]);
-    } else if let Ok([to, from]) = x.get_disjoint_mut([i * m..(i + 1) * m, k * m..(k + 1) * m]) {
+    if let Ok([to, from]) = x.get_disjoint_mut([i * m..(i + 1) * m, k * m..(k + 1) * m]) {
         for (to, &from) in to.iter_mut().zip(from.iter()) {
             *to = minus::<T, FUSED>(*to, factor, from);
         }
@@ -184,6 +182,58 @@ fn subtract<T: Scalar, const FUSED: bool>(x: &mut [T], m: usize, (i, k): (usize,
 #[inline(always)]
 fn divide<T: Scalar>(row: &mut [T], by: T) {
     row.iter_mut().for_each(|x| *x = *x / by);
+}
+
+/// The number of rows whose terms are subtracted side by side. A row's terms keep their order, so it changes no bit.
+const ROWS: usize = 8;
+
+/// The unknowns `i..i + R` of L x = b or U x = b, for one right-hand side. Those of the rows before them (L) or behind
+/// them (U) are known.
+#[inline(always)]
+fn block<T: Scalar, const FUSED: bool, const R: usize>(
+    n: usize,
+    i: usize,
+    rows: &[T],
+    x: &mut [T],
+    upper: bool,
+) {
+    let known = if upper { i + R..n } else { 0..i };
+    let lines: [&[T]; R] = std::array::from_fn(|r| &rows[(i + r) * n..][known.clone()]);
+    let mut sums: [T; R] = std::array::from_fn(|r| x[i + r]);
+    let mut subtract = |(k, &x): (usize, &T)| {
+        for (sum, line) in sums.iter_mut().zip(&lines) {
+            *sum = minus::<T, FUSED>(*sum, line[k], x);
+        }
+    };
+    let all = x[known].iter().enumerate();
+    if upper {
+        all.rev().for_each(&mut subtract)
+    } else {
+        all.for_each(&mut subtract)
+    }
+    for step in 0..R {
+        let r = if upper { R - 1 - step } else { step };
+        let line = &rows[(i + r) * n + i..][..R];
+        if upper {
+            sums[r] = sums[r] / line[r];
+        }
+        let others = if upper { 0..r } else { r + 1..R };
+        for other in others {
+            sums[other] = minus::<T, FUSED>(sums[other], rows[(i + other) * n + i + r], sums[r]);
+        }
+    }
+    x[i..i + R].copy_from_slice(&sums);
+}
+
+/// L U x = b in place, for one right-hand side.
+#[inline(always)]
+fn straight_one<T: Scalar, const FUSED: bool>(n: usize, rows: &[T], x: &mut [T]) {
+    let whole = n - n % ROWS;
+    (0..whole).step_by(ROWS).for_each(|i| block::<T, FUSED, ROWS>(n, i, rows, x, false));
+    (whole..n).for_each(|i| block::<T, FUSED, 1>(n, i, rows, x, false));
+    let first = n % ROWS;
+    (first..n).step_by(ROWS).rev().for_each(|i| block::<T, FUSED, ROWS>(n, i, rows, x, true));
+    (0..first).rev().for_each(|i| block::<T, FUSED, 1>(n, i, rows, x, true));
 }
 
 /// L U x = P b
@@ -196,6 +246,9 @@ fn straight<T: Scalar, const FUSED: bool>(
 ) {
     for (x, row) in x.chunks_exact_mut(m).zip(permutation) {
         x.copy_from_slice(&b[row.row().min(n - 1) * m..][..m]);
+    }
+    if m == 1 {
+        return straight_one::<T, FUSED>(n, rows, x);
     }
     for k in 0..n {
         for i in k + 1..n {
@@ -210,7 +263,7 @@ fn straight<T: Scalar, const FUSED: bool>(
     }
 }
 
-/// U^T L^T P x = b. Row i of P x is stored where P takes it from, so x needs no exchange at the end.
+/// U^T L^T P x = b
 #[inline(always)]
 fn turned<T: Scalar, const FUSED: bool>(
     (n, m): (usize, usize),
@@ -218,19 +271,53 @@ fn turned<T: Scalar, const FUSED: bool>(
     b: &[T],
     x: &mut [T],
 ) {
-    let place = |i: usize| permutation[i].row().min(n - 1);
-    for (i, b) in b.chunks_exact(m).enumerate() {
-        x[place(i) * m..][..m].copy_from_slice(b);
-    }
+    x.copy_from_slice(b);
     for k in 0..n {
-        divide(&mut x[place(k) * m..][..m], rows[k * n + k]);
-        for i in k + 1..n {
-            subtract::<T, FUSED>(x, m, (place(i), place(k)), rows[k * n + i]);
-        }
+        divide(&mut x[k * m..][..m], rows[k * n + k]);
+        subtract_from::<T, FUSED>(x, m, (k + 1..n, k), &rows[k * n..][..n]);
     }
     for k in (0..n).rev() {
-        for i in 0..k {
-            subtract::<T, FUSED>(x, m, (place(i), place(k)), rows[k * n + i]);
+        subtract_from::<T, FUSED>(x, m, (0..k, k), &rows[k * n..][..n]);
+    }
+    place(n, m, permutation, x);
+}
+
+/// Rows `to` of x lose their multiples, by the entries of a line, of row k.
+#[inline(always)]
+fn subtract_from<T: Scalar, const FUSED: bool>(
+    x: &mut [T],
+    m: usize,
+    (to, k): (std::ops::Range<usize>, usize),
+    line: &[T],
+) {
+    if m == 1 {
+        let of = x[k];
+        for (x, &factor) in x[to.clone()].iter_mut().zip(&line[to]) {
+            *x = minus::<T, FUSED>(*x, factor, of);
+        }
+    } else {
+        to.for_each(|i| subtract::<T, FUSED>(x, m, (i, k), line[i]));
+    }
+}
+
+/// Moves row i of x to row `permutation[i]`, one cycle after another.
+#[inline(always)]
+fn place<T: Scalar>(n: usize, m: usize, permutation: &[T], x: &mut [T]) {
+    let to = |i: usize| permutation[i].row().min(n - 1);
+    for i in 0..n {
+        // A cycle is moved from its first row. At most n rows are looked at, so anything in `permutation` ends.
+        let mut j = to(i);
+        let mut left = n;
+        while j > i && left > 0 {
+            (j, left) = (to(j), left - 1);
+        }
+        if j != i {
+            continue;
+        }
+        let (mut next, mut left) = (to(i), n);
+        while next != i && left > 0 {
+            (0..m).for_each(|c| x.swap(i * m + c, next * m + c));
+            (next, left) = (to(next), left - 1);
         }
     }
 }
