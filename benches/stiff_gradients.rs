@@ -3,7 +3,8 @@
 //!
 //! `cargo bench --bench stiff_gradients --features autodiff -- [--precision] [PROBLEM]` prints a row for each problem whose
 //! name contains the word, with `--precision` one for each of seven tolerances. `--exact` prints the gradients at rtol
-//! 1e-11 as JSON, for `benches/peers/py/stiff_gradients.py`, which measures diffrax.
+//! 1e-11 as JSON, for `benches/peers/py/stiff_gradients.py`, which measures diffrax. `--first` prints the time from the
+//! start of `main` to the first gradient of the process, of the first problem whose name contains the word.
 //!
 //! The loss is the sum of squares of y1; its gradient is with respect to all parameters and y0. Times are medians of 15
 //! samples. The errors of p dL/dp and of dL/dy0 are the largest differences from a solve at rtol 1e-11, relative to the
@@ -131,6 +132,14 @@ fn torus(p: &Tensor, y: &Tensor) -> Tensor {
     Tensor::stack(&[&first, &(&u * &b - react + &dv * spread(&v))])
 }
 
+/// A network of n neurons that decay at rates from 1 to 1e4: y' = -d y + W tanh(V y), with the parameters V and W.
+fn network(p: &Tensor, y: &Tensor) -> Tensor {
+    let n = y.size();
+    let decay = (Tensor::iota(DType::F64, [n], 0) * (1e4_f64.ln() / (n - 1) as f64)).exp();
+    let [v, w] = [0, 1].map(|i: usize| p.index(i));
+    w.matmul(&v.matmul(y).tanh()) - decay * y
+}
+
 /// The median time of a call in seconds, from 15 samples of at least 20 ms.
 fn median<T>(mut call: impl FnMut() -> T) -> f64 {
     let once = Instant::now();
@@ -213,6 +222,19 @@ fn problems() -> Vec<Problem> {
         atol: 1e-6,
         plain,
     };
+    let neurons = |name, n: usize| {
+        let at = |i| Tensor::iota(DType::F64, [2, n, n], i);
+        Problem {
+            name,
+            field: network,
+            p: (at(0) * 1.3 + at(1) * 0.7 + at(2) * 2.1 + at(1) * at(2)).sin() * (2.0 / (n as f64).sqrt()),
+            y0: Tensor::full(DType::F64, [n], 1.0),
+            t1: 2.0,
+            rtol: 1e-6,
+            atol: 1e-8,
+            plain: |_, _, _| f64::NAN,
+        }
+    };
     fn on_line(of: &Problem, rtol: f64, atol: f64) -> f64 {
         let n = of.y0.shape()[1];
         let ode = Ode::in_place(plain_brusselator(n)).method(Method::Rodas5P).rtol(rtol).atol(atol);
@@ -246,6 +268,8 @@ fn problems() -> Vec<Problem> {
                 median(|| ode.solve(0.0, of.t1, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0057]).unwrap())
             },
         ),
+        neurons("network-32", 32),
+        neurons("network-64", 64),
         line("brusselator-10", 5, on_line),
         line("brusselator-50", 25, on_line),
         Problem {
@@ -271,6 +295,7 @@ fn problems() -> Vec<Problem> {
 }
 
 fn main() {
+    let start = Instant::now();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
     let wanted = args.iter().find(|word| !word.starts_with("--")).cloned().unwrap_or_default();
@@ -282,6 +307,11 @@ fn main() {
             format!("\"{}\": [{:?}, {:?}]", of.name, by_p.to_vec(), by_y0.to_vec())
         };
         return println!("{{{}}}", problems.iter().map(row).collect::<Vec<_>>().join(",\n"));
+    }
+    if has("--first") {
+        let of = problems.first().expect("a problem of this name");
+        black_box(of.gradient(of.rtol, of.atol)());
+        return println!("{}: {:.1} ms to the first gradient", of.name, 1e3 * start.elapsed().as_secs_f64());
     }
     println!("Rodas5P: gradients of the sum of squares of y1 with respect to the parameters and y0\n");
     println!(

@@ -8,7 +8,9 @@
 //! # References
 //! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 14.2.
 
-use super::{Tensor, apply, trace};
+mod by_product;
+
+use super::{Tensor, Traced, apply, trace};
 use crate::array::DType;
 use crate::graph::{Op, Type};
 use crate::tree;
@@ -95,18 +97,27 @@ fn solution(a: &Tensor, b: &Tensor) -> Tensor {
 pub(crate) struct Factored {
     a: Tensor,
     factors: Tensor,
+    /// From v and its captures to `a v`: see [`Factored::with_product`].
+    product: Option<Traced>,
 }
 
 impl Factored {
     /// Factors `[.., n, n]`.
     pub(crate) fn of(a: &Tensor) -> Factored {
-        Factored { a: a.clone(), factors: Tensor::op(Op::Lu, &[a], None) }
+        Factored { a: a.clone(), factors: Tensor::op(Op::Lu, &[a], None), product: None }
     }
 
     /// The solution for the right-hand sides `[.., n, m]`, with the leading axes of the matrices.
     pub(crate) fn solve(&self, b: &Tensor) -> Tensor {
-        Tensor::op(Op::LuSolve { transposed: false }, &[&self.factors, &self.a, b], None)
+        match &self.product {
+            None => solution_of([&self.factors, &self.a, b]),
+            Some(product) => by_product::solve([&self.factors, &self.a, b], product),
+        }
     }
+}
+
+fn solution_of([factors, a, b]: [&Tensor; 3]) -> Tensor {
+    Tensor::op(Op::LuSolve { transposed: false }, &[factors, a, b], None)
 }
 
 /// The LU factorization of each matrix with partial pivoting: `a[permutation] = lower upper`.

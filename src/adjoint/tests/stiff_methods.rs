@@ -6,7 +6,7 @@
 use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::array::DType;
 use crate::ode::tests::draw::{Draw, num_cases};
-use crate::ode::{Event, Method, Ode, SaveAt, StepTo};
+use crate::ode::{Event, Mass, Method, Ode, SaveAt, StepTo};
 use crate::tensor::{Tensor, grad, hvp, jit, jvp};
 use crate::vector_field;
 
@@ -228,6 +228,41 @@ fn second_derivatives_are_those_of_differences() {
     assert!(off(&got, &want) < 1e-6, "{got:?} for {want:?}");
     let twice = grad(|p: &Tensor| (grad(loss, p) * &v).sum(), &p).to_vec();
     assert!(off(&twice, &want) < 1e-6, "{twice:?} for {want:?}");
+}
+
+/// Ranges: 17 rows of three components, as one system of 51 unknowns, whose gradient goes through products, and as rows
+/// of three, whose gradient goes through columns; with and without a mass matrix; drawn steps.
+#[test]
+fn a_large_system_has_the_derivatives_of_its_parts() {
+    let (mut draw, num) = (Draw(386), 17);
+    for case in 0..num_cases(2) {
+        let c = Case::draw(&mut draw);
+        let y0: Vec<f64> = (0..num * 3).map(|_| draw.uniform(-1.0, 1.0)).collect();
+        let y0 = Tensor::from(y0).reshape([num, 3]);
+        let steps: Vec<f64> = (0..=4).map(|i| f64::from(i) * 0.1 * c.t1).collect();
+        let m: [[f64; 3]; 3] = std::array::from_fn(|i| {
+            std::array::from_fn(|j| f64::from(u8::from(i == j)) + draw.uniform(-0.2, 0.2))
+        });
+        let all = |i: usize, j: usize| if i / 3 == j / 3 { m[i % 3][j % 3] } else { 0.0 };
+        let of_all = (0..num * 3).map(|i| (0..num * 3).map(|j| all(i, j)).collect::<Vec<_>>());
+        let of_all = Mass::dense(of_all.collect::<Vec<_>>());
+        let derivatives = |batching, mass: Mass| {
+            let loss = |p: &Tensor| {
+                let ode = Ode::new(|t: Tensor, y: &Tensor| rates(&c.field, p, &t, y)).method(c.method);
+                let ode = ode.controller(StepTo { ts: steps.clone() }).batching(batching);
+                let ode = if case % 2 == 0 { ode.mass_matrix(mass.clone()) } else { ode };
+                let y1 = ode.solve(0.0, steps[4], &y0).unwrap().y1;
+                (&y1 * weights(num * 3).reshape([num, 3])).sum().square()
+            };
+            let (gradient, second) = hvp(loss, &c.parameters(), &Tensor::from([0.3, 1.0]));
+            [gradient.to_vec(), second.to_vec()]
+        };
+        let got = derivatives(Batching::Joint, of_all);
+        let want = derivatives(Batching::PerRow, Mass::dense(m));
+        for (got, want) in got.iter().zip(&want) {
+            assert!(off(got, want) < 1e-9, "case {case}: {got:?} for {want:?}");
+        }
+    }
 }
 
 #[test]

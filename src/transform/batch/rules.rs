@@ -60,13 +60,20 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[MappedValue], n:
     }
 }
 
-/// A function with custom derivatives; its rules are batched too. Every operand gets an axis of examples, so
-/// the rule computes one cotangent per example. For a shared operand, the transpose of its broadcast then sums
-/// these cotangents.
+/// A function with custom derivatives; its rules are batched too.
+///
+/// Without a reverse rule, shared operands stay shared: the transpose of the forward rule sums over the examples. A
+/// reverse rule computes the cotangents of one example, so every operand gets an axis of examples. For a shared operand,
+/// the transpose of its broadcast then sums these cotangents.
 fn custom(b: &mut Builder, c: &Custom, x: &[MappedValue], n: usize) -> NodeId {
-    let each = |f: &Func| batch(f, &vec![true; f.num_inputs()], n);
-    let (body, jvp, vjp) = (each(&c.body), c.jvp.as_ref().map(each), c.vjp.as_ref().map(each));
-    all(b, Op::Custom(Arc::new(Custom { body, jvp, vjp, num_outs: c.num_outs })), x, n)
+    let on: Vec<bool> = x.iter().map(|v| v.on || c.vjp.is_some()).collect();
+    let outs = vec![true; c.num_outs];
+    let tangents = c.float_inputs().into_iter().map(|k| on[k]).collect();
+    let body = batch(&c.body, &on, n);
+    let jvp = c.jvp.as_ref().map(|f| batch(f, &[on.clone(), outs.clone(), tangents].concat(), n));
+    let vjp = c.vjp.as_ref().map(|f| batch(f, &vec![true; f.num_inputs()], n));
+    let x: Vec<NodeId> = x.iter().zip(on).map(|(v, on)| if on { v.spread(b, n) } else { v.id }).collect();
+    b.push(Op::Custom(Arc::new(Custom { body, jvp, vjp, num_outs: c.num_outs })), &x, None)
 }
 
 /// A `cond` with one predicate for all examples: the chosen branch runs for the whole batch.
