@@ -4,11 +4,15 @@
 //! `cargo bench --bench stiff_gradients --features autodiff -- [--precision] [PROBLEM]` prints a row for each problem whose
 //! name contains the word, with `--precision` one for each of seven tolerances. `--exact` prints the gradients at rtol
 //! 1e-11 as JSON, for `benches/peers/py/stiff_gradients.py`, which measures diffrax. `--first` prints the time from the
-//! start of `main` to the first gradient of the process, of the first problem whose name contains the word.
+//! start of `main` to the first gradient of the process, of the first problem whose name contains the word. `--fast-rate`
+//! prints the errors of the gradient of a fast rate ([`fast_rate`]).
 //!
 //! The loss is the sum of squares of y1; its gradient is with respect to all parameters and y0. Times are medians of 15
 //! samples. The errors of p dL/dp and of dL/dy0 are the largest differences from a solve at rtol 1e-11, relative to the
 //! largest of these numbers. The first call traces, compiles and runs; another gradient has run before in the process.
+
+#[path = "stiff_gradients/fast_rate.rs"]
+mod fast_rate;
 
 use flowline::adjoint::TensorSolution;
 use flowline::nn::prelude::*;
@@ -298,6 +302,9 @@ fn main() {
     let start = Instant::now();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
+    if has("--fast-rate") {
+        return fast_rate::run();
+    }
     let wanted = args.iter().find(|word| !word.starts_with("--")).cloned().unwrap_or_default();
     let problems = problems().into_iter().filter(|problem| problem.name.contains(&wanted));
     let problems: Vec<&'static Problem> = problems.map(|problem| &*Box::leak(Box::new(problem))).collect();
