@@ -9,7 +9,7 @@ use place::{is_picture, scratch};
 fn a_stiff_reaction_is_learned() {
     let folder = scratch();
     let mut reports = 0;
-    let found = run(folder.path(), 2_000, |_| reports += 1).unwrap();
+    let found = run(folder.path(), 1_500, |_| reports += 1).unwrap();
     // A stiff method takes few steps over ten decades of time.
     assert!(found.num_steps < 200.0 && reports > 0, "{found:?}");
     // Each scaled concentration covers the range from 0 to 1: a constant would have a mean error of 0.2 or more.
