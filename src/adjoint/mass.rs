@@ -13,7 +13,7 @@ use super::algorithm::{Carry, Scheme};
 use super::evaluations::Rate;
 use super::leaves::Leaves;
 use super::repeat::repeat;
-use super::rosenbrock::{components, jacobian_of, with_components};
+use super::rosenbrock::{components, jacobian_of, with_components, without_infinities};
 use crate::array::DType;
 use crate::graph::{Checkpoints, Policy, Type};
 use crate::ode::{Elimination, Mass, status};
@@ -140,7 +140,7 @@ impl Constraints {
         let (residuals, f) = self.residuals(rate, t, &at);
         let of_rows = self.elimination.matmul(&jacobian_of(rate, t, &at));
         let rows = self.is_algebraic.expand_dims(1).broadcast_to([n, n]);
-        let entries = rows.select(&of_rows, &self.kept);
+        let entries = without_infinities(&rows.select(&of_rows, &self.kept));
         let system = Factored::of(&entries);
         let step = -solved(&system, &residuals);
         let terms = entries.abs().matmul(&x.abs()) + self.elimination.abs().matmul(&f.abs());

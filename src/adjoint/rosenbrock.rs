@@ -41,8 +41,7 @@ impl Rosenbrock {
     fn linearized(&self, (t, h): (&Tensor, &Tensor), y: &Leaves, gamma: f64) -> (Factored, Option<Tensor>) {
         let rate = self.rate.get().expect("invariant: the first stage has traced the field");
         let x = components(y);
-        let mass = self.mass.clone().unwrap_or_else(|| identity(x.size(), DType::F64));
-        let factored = Factored::of(&(mass * (1.0 / gamma) - h * jacobian_of(rate, t, y)));
+        let factored = Factored::of(&self.matrix(h, &jacobian_of(rate, t, y), gamma));
         let times_w = |v: &Tensor| {
             let f = |x: &Tensor| components(&rate.at(t, &with_components(y, x)));
             let along = jvp(f, &x, &v.reshape([v.size()])).1;
@@ -54,6 +53,12 @@ impl Rosenbrock {
         });
         let by_columns = x.size() <= COLUMNS_MAX;
         (if by_columns { factored } else { factored.with_product(times_w) }, f_t)
+    }
+
+    /// `M / gamma - h J`.
+    pub(super) fn matrix(&self, h: &Tensor, j: &Tensor, gamma: f64) -> Tensor {
+        let mass = self.mass.clone().unwrap_or_else(|| identity(j.shape()[0], DType::F64));
+        without_infinities(&(mass * (1.0 / gamma) - h * j))
     }
 
     fn times_mass(&self, v: &Tensor) -> Tensor {
@@ -109,6 +114,7 @@ impl StiffStages<Leaves> for Rosenbrock {
         std::mem::take(&mut self.counts)
     }
 
+    /// Tensors may be traced: [`Problem::diagnosed`](super::problem::Problem::diagnosed) finds the cause after the solve.
     fn diagnosis(&self) -> Option<Diagnosis> {
         None
     }
@@ -126,6 +132,11 @@ impl StiffStages<Leaves> for Rosenbrock {
 fn sum(terms: impl IntoIterator<Item = (f64, Tensor)>) -> Option<Tensor> {
     let (coefficients, terms): (Vec<f64>, Vec<Tensor>) = terms.into_iter().filter(|(c, _)| *c != 0.0).unzip();
     (!terms.is_empty()).then(|| Tensor::lincomb(&coefficients, &terms.iter().collect::<Vec<_>>()))
+}
+
+/// The matrix with NaN instead of infinity. An infinite pivot would make the solution 0, and a step be accepted.
+pub(super) fn without_infinities(matrix: &Tensor) -> Tensor {
+    matrix + (matrix * 0.0).stop_gradient()
 }
 
 /// df/dy at (t, y), `[n, n]`.

@@ -35,7 +35,7 @@ impl<R: Real> Lu<R> {
     /// Factors a matrix: `write(j, rows, column)` sets `column` to the entries of column j in `rows`.
     ///
     /// Returns the first column in which all possible pivots are 0, so that solutions are not finite. On SIMD
-    /// lanes it returns `None`.
+    /// lanes it returns `None`. Solutions are not finite either if an entry is not.
     #[inline(always)]
     pub fn factor(
         &mut self,
@@ -65,7 +65,8 @@ impl<R: Real> Lu<R> {
             if singular.is_none() && pivot.value() == 0.0 && !R::LOCKSTEP {
                 singular = Some(k);
             }
-            let inverse = R::constant(1.0) / pivot;
+            // If the pivot is infinite, the inverse is NaN. As 0 it would make the solution finite, and a step be accepted.
+            let inverse = (R::constant(1.0) + pivot.scale(0.0)) / pivot;
             self.matrix.data[at] = inverse;
             for entry in self.matrix.column_mut(k, k + 1..below) {
                 *entry = *entry * inverse;
@@ -190,6 +191,26 @@ mod tests {
         lu.solve(&mut x);
         let product = |i: usize| (0..n).map(|j| a(i, j) * x[j]).sum::<f64>();
         (0..n).map(|i| (product(i) - b[i]).abs()).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn an_entry_that_is_not_finite_gives_a_solution_that_is_not() {
+        for n in 1..=3 {
+            for (place, bad) in (0..n * n).flat_map(|place| [(place, f64::INFINITY), (place, f64::NAN)]) {
+                let is_diagonal = |i: usize, j: usize| if i == j { 2.0 } else { 0.0 };
+                for scale in [1.0, -1.0] {
+                    let mut lu = Lu::<f64>::new(n, n - 1, n - 1);
+                    lu.factor(|j, rows, column| {
+                        column.iter_mut().zip(rows).for_each(|(entry, i)| {
+                            *entry = if i * n + j == place { scale * bad } else { is_diagonal(i, j) };
+                        });
+                    });
+                    let mut x = vec![1.0; n];
+                    lu.solve(&mut x);
+                    assert!(x.iter().any(|x| !x.is_finite()), "{bad} at {place} of {n}: {x:?}");
+                }
+            }
+        }
     }
 
     #[test]

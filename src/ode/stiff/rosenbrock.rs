@@ -310,13 +310,12 @@ fn is_equal<C: Clock>(a: &C, b: &C) -> bool {
 impl<R: Real> Rosenbrock<R> {
     /// As [`Core::diagnosis`](super::Core::diagnosis).
     pub(super) fn diagnose(&self) -> Option<Diagnosis> {
-        for j in 0..self.n {
-            for i in self.jacobian.rows(j) {
-                if !self.jacobian[(i, j)].value().is_finite() {
-                    let y = self.y_of_jacobian[j].value();
-                    return Some(Diagnosis::Jacobian { row: i, column: j, y });
-                }
-            }
+        let places = || (0..self.n).flat_map(|j| self.jacobian.rows(j).map(move |i| (i, j)));
+        let entry = |place: &(usize, usize)| self.jacobian[*place].value();
+        // Derivatives along other components multiply an infinite derivative by 0, which gives NaN.
+        let infinite = places().find(|place| entry(place).is_infinite());
+        if let Some((row, column)) = infinite.or_else(|| places().find(|place| entry(place).is_nan())) {
+            return Some(Diagnosis::Jacobian { row, column, y: self.y_of_jacobian[column].value() });
         }
         self.singular.map(|component| Diagnosis::Singular { component })
     }

@@ -57,6 +57,33 @@ fn a_jacobian_that_is_not_finite_is_named() {
     assert!(text.ends_with(expected), "{text}");
 }
 
+vector_field! {
+    /// The true solution leaves 0, at which the entry of the diagonal is infinite.
+    struct OwnRoot<R> { rate: R }
+    fn eval(&self, _t, y: &[R; 2]) -> [R; 2] {
+        [-y[0], y[1].sqrt() + self.rate]
+    }
+}
+
+#[test]
+fn an_infinite_entry_of_the_diagonal_ends_a_solve() {
+    let named = Outcome::NonFiniteJacobian { t: 0.0, row: 1, column: 1, y: 0.0 };
+    for (method, t1) in STIFF.into_iter().flat_map(|method| [(method, 1.0), (method, -1.0)]) {
+        let solved = Ode::from_generic(OwnRoot { rate: 1.0 }).method(method).allow_incomplete();
+        assert_eq!(solved.solve(0.0, t1, [1.0, 0.0]).unwrap().outcome, named, "{method}");
+        let ode = Ode::new(|_t, y: &f64| y.sqrt() + 1.0).method(method).allow_incomplete();
+        let ode = ode.jacobian(|_t, y, jacobian| jacobian[(0, 0)] = 0.5 / y.sqrt());
+        let named = Outcome::NonFiniteJacobian { t: 0.0, row: 0, column: 0, y: 0.0 };
+        assert_eq!(ode.clone().solve(0.0, t1, 0.0).unwrap().outcome, named, "{method}");
+        // h J overflows.
+        let large = Ode::new(|_t, y: &f64| 1e300 * y).method(method).allow_incomplete();
+        let large = large.jacobian(|_t, _y, jacobian| jacobian[(0, 0)] = 1e300);
+        let large = large.controller(ConstantStepSize { dt0: 1e10 });
+        let outcome = large.solve(0.0, t1 * 1e10, 1e-300).unwrap().outcome;
+        assert!(matches!(outcome, Outcome::NonFinite { .. }), "{method}: {outcome:?}");
+    }
+}
+
 #[test]
 fn settings_that_the_method_does_not_read_are_refused() {
     let ode = || Ode::new(|_t, y: &[f64; 2]| *y);
