@@ -250,7 +250,7 @@ impl<'a> Request<'a> {
         let mut problem = Problem::new(field, &scheme, self.options, (&saved, events));
         problem.mass = resolved.mass().map(MassMatrix::of);
         let solution = match problem.solve(t0, t1, y0) {
-            Ok(solution) => solution,
+            Ok(solution) => problem.diagnosed((t0, t1), groups, solution),
             Err(mut error) => {
                 // A field that fails while it is recorded has no known t; report t0.
                 if let SolveError::Field { t, .. } = &mut error

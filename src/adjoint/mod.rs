@@ -19,6 +19,7 @@ mod bodies;
 mod clock;
 mod curve;
 mod dense;
+mod diagnosis;
 mod drive;
 mod evaluations;
 mod event;

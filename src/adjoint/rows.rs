@@ -54,6 +54,12 @@ impl Groups {
         y.tensors().iter().map(|leaf| leaf.size() / self.rows * self.size).collect()
     }
 
+    /// The rows of a group.
+    pub(super) fn rows_of(self, group: usize, y: &Leaves) -> Leaves {
+        let rows = group * self.size..self.rows.min((group + 1) * self.size);
+        y.with(y.tensors().iter().map(|y| y.slice(0, rows.clone())).collect())
+    }
+
     /// Solves every group.
     pub(super) fn record(self, problem: &Problem<'_>, (t0, t1): (&Tensor, &Tensor), y0: &Leaves) -> Recorded {
         let one = |y: &Leaves| problem.record_joint(t0, t1, y);

@@ -268,7 +268,7 @@ impl Outcome {
 
     /// Replaces `NonFinite` by the cause: the diagnosis of a method for stiff problems, or the custom norm if
     /// there is one and all components of a step are finite.
-    pub(super) fn diagnosed(self, diagnosis: Option<Diagnosis>, has_norm: bool) -> Outcome {
+    pub(crate) fn diagnosed(self, diagnosis: Option<Diagnosis>, has_norm: bool) -> Outcome {
         match (self, diagnosis) {
             (Outcome::NonFinite { t, dt, step, component: None }, None) if has_norm && step > 0 => {
                 Outcome::NonFiniteNorm { t, dt, step }

@@ -226,7 +226,7 @@ impl<'a, S: State> Scheme<'a, S> {
 
     /// Where the vector field is evaluated for a step that starts at t: at t, or just after a discontinuity.
     #[inline(always)]
-    pub(super) fn after(&self, span: &Span<S::Clock>, t: &S::Clock) -> S::Clock {
+    pub(crate) fn after(&self, span: &Span<S::Clock>, t: &S::Clock) -> S::Clock {
         let sides = self.limits.sides;
         if sides.is_empty() { t.clone() } else { sides.beside(t, &sides.index_of(t), &span.is_forward()) }
     }

@@ -23,6 +23,7 @@ mod second;
 mod settings;
 mod small;
 mod steps;
+mod stiff_failures;
 mod stiff_mass;
 mod stiff_methods;
 mod stiff_reference;
