@@ -25,6 +25,7 @@ mod settings;
 mod small;
 mod steps;
 mod stiff_complex;
+mod stiff_constraints;
 mod stiff_failures;
 mod stiff_mass;
 mod stiff_methods;
