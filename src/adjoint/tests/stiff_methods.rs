@@ -213,6 +213,34 @@ fn rows_in_lockstep_have_the_bits_of_rows_alone() {
 }
 
 #[test]
+fn no_number_of_threads_changes_a_bit() {
+    let mut draw = Draw(386);
+    for batching in [Batching::Groups(1), Batching::Groups(3), Batching::PerRow, Batching::Joint] {
+        let mut c = Case::draw(&mut draw);
+        c.rtol = c.rtol.max(1e-5);
+        let rows = if batching == Batching::Joint { 3 } else { 17 };
+        let y0 = (0..3 * rows).map(|_| draw.uniform(-2.0, 2.0)).collect::<Vec<_>>();
+        let y0 = Tensor::from_vec([rows, 3], y0);
+        let has_mass = batching == Batching::Groups(1);
+        let loss = |(p, y0): &(Tensor, Tensor)| {
+            let ode = Ode::new(|t: Tensor, y: &Tensor| rates(&c.field, p, &t, y)).method(c.method);
+            let ode = ode.rtol(c.rtol).atol(c.rtol).batching(batching);
+            let ode = if has_mass { ode.mass_matrix(Mass::diagonal([2.0, 1.0, 0.5])) } else { ode };
+            (ode.solve(0.0, c.t1, y0).unwrap().y1 * weights(3)).sum()
+        };
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let (p, y0) = pool.install(|| grad(loss, &(c.parameters(), y0.clone())));
+            [p.to_vec(), y0.to_vec()].concat()
+        };
+        let one = on(1);
+        for threads in [2, 5] {
+            assert_eq!(on(threads), one, "{batching:?}, {threads} threads");
+        }
+    }
+}
+
+#[test]
 fn second_derivatives_are_those_of_differences() {
     let mut c = Case::draw(&mut Draw(385));
     (c.method, c.t1, c.field.sign, c.field.rate) = (Method::Rodas5P, 0.5, 1.0, 30.0);
