@@ -29,6 +29,7 @@ mod stiff_constraints;
 mod stiff_failures;
 mod stiff_mass;
 mod stiff_methods;
+mod stiff_neural;
 mod stiff_reference;
 mod stiffness;
 mod union;
