@@ -1,7 +1,7 @@
 //! Gradients of stiff solves beside complex steps of an independent Rosenbrock step ([`complex`](super::complex)).
 //!
 //! Ranges: Robertson's problem with steps of 1e-3 to 1e3; drawn systems of 1 to 4 components of which the fastest decays at
-//! a rate in `1..1e4`, with and without t in the field; M the identity, regular and singular, each dense or diagonal; both
+//! a rate in `2..1e4`, with and without t in the field; M the identity, regular and singular, each dense or diagonal; both
 //! directions of time; 1 to 6 uneven steps; Rodas5P and Rosenbrock23. The gradient is with respect to all coefficients of the
 //! field, y0, t0 and t1.
 
@@ -37,14 +37,14 @@ fn robertson(k: &Tensor, y: &Tensor) -> Tensor {
     Tensor::stack(&[&(&back - &slow), &(slow - &fast - back), &fast])
 }
 
-/// The largest difference of two gradients relative to the largest entry, of the derivatives by the logarithms of `at`
-/// where `at` is not 0.
-fn off(got: &[f64], want: &[f64], at: &[f64]) -> f64 {
+/// The largest difference of two gradients relative to their largest entry, at least `least`, of the derivatives by the
+/// logarithms of `at` where `at` is not 0.
+fn off(got: &[f64], want: &[f64], (at, least): (&[f64], f64)) -> f64 {
     let scaled = |g: &[f64]| -> Vec<f64> {
         g.iter().zip(at).map(|(g, x)| if *x == 0.0 { *g } else { g * x }).collect()
     };
     let (got, want) = (scaled(got), scaled(want));
-    let size = want.iter().fold(0.0_f64, |size, x| size.max(x.abs()));
+    let size = want.iter().fold(least, |size, x| size.max(x.abs()));
     got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / size
 }
 
@@ -68,7 +68,7 @@ fn derivatives_of_robertsons_problem_by_its_rates_are_those_of_complex_steps() {
                 solve(&Robertson(rates), method.tableau(), &times, &y0.map(Complex::from))[i].im / STEP
             };
             let want = [0, 1, 2].map(by);
-            let error = off(&got, &want, &k);
+            let error = off(&got, &want, (&k, 0.0));
             assert!(error < 1e-12, "{method}, y[{i}]: {error:e}, {got:?} for {want:?}");
         }
     }
@@ -165,13 +165,14 @@ impl Case {
     fn draw(draw: &mut Draw) -> Case {
         let n = 1 + draw.below(4);
         let sign = if draw.coin() { 1.0 } else { -1.0 };
-        let [_, quadratic, driven, constant, end] = Drawn::places(n);
+        let [.., constant, end] = Drawn::places(n);
         let y0: Vec<f64> = (0..n).map(|_| draw.uniform(-1.0, 1.0)).collect();
         let t0 = draw.uniform(-1.0, 1.0);
         let w = if draw.coin() { draw.uniform(0.5, 3.0) } else { 0.0 };
-        let mut p: Vec<f64> = (0..end).map(|_| 0.3 * draw.uniform(-1.0, 1.0)).collect();
+        // The diagonal of df/dy stays away from 0, so an algebraic equation determines its component well.
+        let mut p: Vec<f64> = (0..end).map(|_| 0.1 * draw.uniform(-1.0, 1.0)).collect();
         for i in 0..n {
-            p[i * n + i] = -sign * draw.decade(0.0, if i == 0 { 4.0 } else { 1.0 });
+            p[i * n + i] = -sign * draw.decade(0.3, if i == 0 { 4.0 } else { 1.0 });
         }
         let is_singular = n > 1 && draw.coin();
         let is_dense = draw.coin();
@@ -193,7 +194,6 @@ impl Case {
             let last = constant + n - 1;
             system.p[last] = system.p[last] - residual.into();
         }
-        assert!(driven > quadratic);
         let mut ts = vec![t0];
         for _ in 0..=draw.below(6) {
             ts.push(ts[ts.len() - 1] + sign * draw.decade(-2.0, -0.5));
@@ -205,6 +205,12 @@ impl Case {
     fn variables(&self) -> Vec<f64> {
         let p = self.system.p.iter().map(|p| p.re);
         p.chain(self.y0.iter().copied()).chain([self.ts[0], self.ts[self.ts.len() - 1]]).collect()
+    }
+
+    /// The largest rate of decay.
+    fn fastest(&self) -> f64 {
+        let n = self.system.n;
+        (0..n).map(|i| self.system.p[i * n + i].re.abs()).fold(0.0, f64::max)
     }
 
     fn weights(&self) -> Vec<f64> {
@@ -249,14 +255,20 @@ impl Case {
 
 #[test]
 fn gradients_of_drawn_systems_are_those_of_complex_steps() {
-    let (mut draw, mut seen, mut worst) = (Draw(401), [0; 6], 0.0_f64);
+    let (mut draw, mut seen) = (Draw(401), [0; 6]);
     for case in 0..num_cases(12) {
         let c = Case::draw(&mut draw);
         let got = c.by_reverse_mode();
         let want: Vec<f64> = (0..got.len()).map(|i| c.by_complex_step(i)).collect();
-        let error = off(&got, &want, &c.variables());
-        worst = worst.max(error);
+        let (num, at) = (got.len() - 2, c.variables());
+        // Components of size 1 may have decayed, but their rounding errors have not.
+        let error = off(&got[..num], &want[..num], (&at[..num], 1e-2));
         assert!(error < 1e-12, "case {case}, {}: {error:e}, {got:?} for {want:?}", c.method);
+        // A derivative by t0 or t1 is a sum of terms as large as the fastest rate, and they cancel.
+        let rounding = 256.0 * f64::EPSILON * c.fastest();
+        for (got, want) in got[num..].iter().zip(&want[num..]) {
+            assert!((got - want).abs() < 1e-12 + rounding, "case {case}, {}: {got} for {want}", c.method);
+        }
         let found = [
             c.is_singular,
             c.system.w == 0.0,
@@ -268,5 +280,4 @@ fn gradients_of_drawn_systems_are_those_of_complex_steps() {
         seen.iter_mut().zip(found).for_each(|(seen, found)| *seen += usize::from(found));
     }
     assert!(seen.iter().all(|&n| n > 0), "{seen:?}");
-    assert!(worst > 0.0);
 }
