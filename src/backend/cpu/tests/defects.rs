@@ -183,14 +183,21 @@ fn overlap(laid: &mut Laid, rng: &mut Rng) -> Option<Vec<String>> {
                 && first(old).is_some_and(|first| first < i)
                 && !is_written(old)
             {
-                pairs.push((new, old));
+                pairs.push((i, new, old));
             }
         }
     }
-    let (new, old) = pick(&pairs, rng)?;
-    let [new_bytes, old_bytes] = [new, old].map(|b| laid.lowered.buffers.list[b as usize].bytes);
-    laid.places[new as usize].offset =
-        laid.places[old as usize].offset + 64 * rng.below(old_bytes.div_ceil(64));
+    let (i, new, old) = pick(&pairs, rng)?;
+    let bytes = |b: u32| laid.lowered.buffers.list[b as usize].bytes;
+    let (new_bytes, start) = (bytes(new), |b: u32| laid.places[b as usize].offset);
+    let at = start(old) + 64 * rng.below(bytes(old).div_ceil(64));
+    // If a third buffer there has parts that are written before and after this step, the message is about these.
+    let is_met = |b: u32| b != new && start(b) < at + new_bytes && at < start(b) + bytes(b);
+    let mut later = all.iter().filter(|(j, x)| *j > i && x.extent.access != Access::Read);
+    if later.any(|(_, x)| is_met(x.at.base) && first(x.at.base).is_some_and(|first| first <= i)) {
+        return None;
+    }
+    laid.places[new as usize].offset = at;
     laid.memory.bytes += new_bytes;
     Some(vec!["step ".into(), format!("buffer {new} ("), "of the arena)".into()])
 }
