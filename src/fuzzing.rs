@@ -20,7 +20,7 @@ const TOLERANCE: f64 = 1e-7;
 pub fn program(bytes: &[u8]) {
     let mut draws = Draws::of_bytes(bytes);
     let [loops, short] = [0; 2].map(|_| draws.below(2) == 0);
-    let recipe = Recipe { ops: 1 + draws.below(30), float: DType::F64, loops, short };
+    let recipe = Recipe { ops: 1 + draws.below(30), float: DType::F64, loops, short, singular: false };
     let derivation = draws.below(4);
     let (f, _) = drawn(&mut draws, recipe);
     let floats = |k: &usize| f.input_type(*k).is_float();

@@ -8,9 +8,13 @@ forward derivatives: along each element of the arguments (`e`), along one direct
 derivatives). Unlike flowline, this script uses neither reverse mode nor program transforms: the cotangents of the arguments
 are sums over `e`, and the cotangents of the cotangents are sums over `ew`.
 
-A result may be off by 1e-12 (f64) or 1e-5 (f32) of the largest intermediate value; integers and booleans must be equal. A
-program with a discontinuity nearby (a comparison, a floor, a cast to integers that almost rounds the other way) is counted
-and skipped.
+A result may be off by 1e-12 (f64) or 1e-5 (f32) of the largest intermediate value, times the largest condition number of the
+matrices that the program factors or solves systems with; integers and booleans must be equal. A program with a discontinuity
+nearby is counted and skipped: a comparison, a floor, a cast to integers that almost rounds the other way, factors whose pivot
+is almost as large as another entry, a singular matrix or one with a condition number above 1e8 (f64) or 1e3 (f32).
+
+The programs of the group `systems` have matrices of up to 64 rows. Some of these are singular or have a NaN: each of their
+solutions must have an element that is infinite or NaN.
 """
 import json
 import math
@@ -19,62 +23,14 @@ import sys
 
 import numpy as np
 
-TOLERANCE = {"f32": 1e-5, "f64": 1e-12}
+# Nothing is written beside this file.
+sys.dont_write_bytecode = True
+import systems
+from compare import Counts, difference
+from derivatives import Jump, Number, bilinear, close, curved, jumps, linear, still
+
 # Programs with a value closer than this to a discontinuity are skipped.
 NEAR = {"f32": 1e-4, "f64": 1e-10}
-
-
-class Jump(Exception):
-    """The program is discontinuous near its argument."""
-
-
-class Number:
-    """An array with derivatives, which are None for integers and booleans."""
-
-    def __init__(self, v, e=None, w=None, ew=None):
-        self.v, self.e, self.w, self.ew = v, e, w, ew
-
-    def largest(self):
-        parts = [self.v, self.e, self.w, self.ew]
-        return [0.0 if p is None or p.size == 0 else float(np.nanmax(np.abs(np.where(np.isfinite(p), p, 0)))) for p in parts]
-
-
-def still(v, k=1):
-    """A float array with zero derivatives along k directions."""
-    return Number(v, np.zeros((k, *v.shape)), np.zeros_like(v), np.zeros((k, *v.shape)))
-
-
-def moving(x):
-    """The number of directions of the derivatives in x, if any; and x, with zeros for missing derivatives."""
-    k = next((a.e.shape[0] for a in x if a.e is not None), None)
-    return k, x if k is None else [a if a.e is not None else still(a.v, k) for a in x]
-
-
-def linear(f, *x):
-    """A function that is linear in all of x."""
-    v = f(*(a.v for a in x))
-    k, x = moving(x)
-    if k is None:
-        return Number(v)
-    each = lambda name: np.stack([f(*(getattr(a, name)[i] for a in x)) for i in range(k)])
-    return Number(v, each("e"), f(*(a.w for a in x)), each("ew"))
-
-
-def bilinear(f, a, b):
-    v = f(a.v, b.v)
-    k, (a, b) = moving([a, b])
-    if k is None:
-        return Number(v)
-    e = np.stack([f(a.e[i], b.v) + f(a.v, b.e[i]) for i in range(k)])
-    ew = np.stack([f(a.ew[i], b.v) + f(a.e[i], b.w) + f(a.w, b.e[i]) + f(a.v, b.ew[i]) for i in range(k)])
-    return Number(v, e, f(a.w, b.v) + f(a.v, b.w), ew)
-
-
-def curved(x, f, f1, f2):
-    """A function of one number with its first and second derivative."""
-    if x.e is None:
-        return Number(f)
-    return Number(f, f1 * x.e, f1 * x.w, f2 * x.e * x.w + f1 * x.ew)
 
 
 def unary(name, p, x, near):
@@ -114,19 +70,6 @@ def unary(name, p, x, near):
         "sigmoid": lambda: (y * (1 - y), y * (1 - y) * (1 - 2 * y)),
     }[name]()
     return curved(x, y, first, second)
-
-
-def close(a, b, near):
-    """Raises `Jump` for numbers that are almost equal; equal numbers are equal in every precision."""
-    gap = np.abs(a - b)
-    if np.any((gap > 0) & (gap < near * np.maximum(1, np.abs(a)))):
-        raise Jump
-
-
-def jumps(v, near):
-    """Raises `Jump` for numbers close to an integer but not equal to it."""
-    finite = np.where(np.isfinite(v), v, 0.5)
-    close(finite, np.round(finite), near)
 
 
 def binary(name, a, b, near):
@@ -246,7 +189,8 @@ def attributes(text):
 
 
 class Program:
-    def __init__(self, text):
+    def __init__(self, text, keeps_singular):
+        self.keeps_singular = keeps_singular
         head, *lines = text.strip().splitlines()
         inputs = re.findall(r"%(\d+): (\w+)\[([\d,]*)\]", head)
         self.inputs = [int(i) for i, _, _ in inputs]
@@ -261,6 +205,22 @@ class Program:
                 self.types[int(i)] = typed(dtype, dims)
                 self.nodes.append((int(i), op, attrs, args))
         self.float = self.types[self.inputs[0]][0]
+        self.ops = {i: op for i, op, _, _ in self.nodes}
+        # The factors that are read by other operations than systems.
+        reads = [(op, k, arg) for _, op, _, args in self.nodes for k, arg in enumerate(args)]
+        self.read = set(self.outputs) | {arg for op, k, arg in reads if (op, k) != ("lu_solve", 0)}
+        self.drawn = {"lu": 0, "lu_solve": 0, "rows": 0, "singular": 0, "condition": 1.0}
+
+    def observe(self, op, y):
+        """Counts the matrices; skips the program for a singular or ill-conditioned one."""
+        largest = float(np.max(y.conditions, initial=1.0, where=~y.singular))
+        if largest > systems.LARGEST_CONDITION[self.float] or y.singular.any() and not self.keeps_singular:
+            raise Jump
+        self.drawn[op] += y.conditions.size
+        self.drawn["rows"] = max(self.drawn["rows"], y.v.shape[-2] - (op == "lu"))
+        self.drawn["singular"] += int(y.singular.sum())
+        self.drawn["condition"] = max(self.drawn["condition"], largest)
+        return largest
 
     def constant(self, attrs, dtype, shape):
         if attrs.startswith("["):
@@ -272,24 +232,26 @@ class Program:
         return v.astype(np.float32).astype(float) if dtype == "f32" else v
 
     def run(self, x):
-        """The outputs, and the largest intermediate value, first and second derivatives."""
+        """The outputs, and the largest intermediate value, first and second derivatives, times the condition number."""
         values = dict(zip(self.inputs, x))
-        largest = np.zeros(4)
+        largest, condition = np.zeros(4), 1.0
         for i, op, attrs, args in self.nodes:
             dtype, shape = self.types[i]
-            y = self.node(op, attrs, [values[a] for a in args], [self.types[a] for a in args], dtype, shape)
+            near = NEAR[self.float] if op != "lu" or i in self.read else 0.0
+            y = self.node(op, attrs, [values[a] for a in args], [self.types[a] for a in args], dtype, shape, near)
             if dtype in ("i32", "u32"):
                 y = Number(wrap(y.v, dtype))
             elif dtype == "bool":
                 y = Number(y.v)
+            elif op in ("lu", "lu_solve"):
+                condition = max(condition, self.observe(op, y))
             assert y.v.shape == shape, (op, y.v.shape, shape)
             values[i] = y
             if dtype in ("f32", "f64"):
                 largest = np.maximum(largest, y.largest())
-        return [values[o] for o in self.outputs], largest
+        return [values[o] for o in self.outputs], largest * condition
 
-    def node(self, op, attrs, x, types, dtype, shape):
-        near = NEAR[self.float]
+    def node(self, op, attrs, x, types, dtype, shape, near):
         if op == "const":
             return Number(self.constant(attrs, dtype, shape))
         a = attributes(attrs)
@@ -351,6 +313,10 @@ class Program:
         if op == "dot":
             turn = lambda v, flag: np.swapaxes(v, -1, -2) if flag in a else v
             return bilinear(lambda l, r: turn(l, "ta") @ turn(r, "tb"), x[0], x[1])
+        if op == "lu":
+            return systems.lu(x[0], near)
+        if op == "lu_solve":
+            return systems.lu_solve(x[1], x[2], "transposed" in a)
         if op == "conv":
             return bilinear(lambda l, r: conv(l, r, whole("lo"), whole("hi"), "turned" in a), x[0], x[1])
         if op == "conv_kernel":
@@ -378,8 +344,9 @@ def arguments(program, x, wrt, dx):
 
 
 def expected(line):
-    """The program, and its results by name, each with the largest intermediate value."""
-    program = Program(line["text"])
+    """The program, and its results by name, each with the largest intermediate value, and which matrices of each output are
+    singular. With singular matrices, there are no derivatives."""
+    program = Program(line["text"], line["group"] == "systems")
     shaped = lambda flat, shape: np.array(flat, dtype=float).reshape(shape)
     types = [program.types[i] for i in program.inputs]
     x = [shaped(v, t[1]) for v, t in zip(line["x"], types)]
@@ -394,65 +361,47 @@ def expected(line):
     split = lambda flat: np.split(flat, np.cumsum(sizes)[:-1])
     values = [o.v for o in y]
     size_u = max([float(np.abs(ct).max()) for ct in u if ct.size] + [1.0]) * max(1, max(ct.size for ct in u))
-    results = {
-        "eager": (values, v),
-        "jit": (values, v),
-        "jvp": ([part(y[k], "w") for k in outs], max(v, w)),
-        "vjp": (split(pull("e")), size_u * max(v, e)),
-        "second": (split(pull("ew")) + [part(y[k], "w") for k in outs], size_u * max(v, e, w, ew)),
-    }
-    rows, most = [], 0.0
+    none = np.zeros(0, dtype=bool)
+    singular = lambda y: [getattr(o, "singular", none) for o in y]
+    results = {"eager": (values, v, singular(y)), "jit": (values, v, singular(y))}
+    if not any(s.any() for s in singular(y)):
+        along, size = [part(y[k], "w") for k in outs], size_u * max(v, e, w, ew)
+        results["jvp"] = (along, max(v, w), [none] * len(outs))
+        results["vjp"] = (split(pull("e")), size_u * max(v, e), [none] * len(wrt))
+        results["second"] = (split(pull("ew")) + along, size, [none] * (len(wrt) + len(outs)))
+    rows, most, of_rows = [], 0.0, []
     for i in range(3):
         one = [shaped(f, (3, *t[1]))[i] if m else shaped(f, t[1]) for f, m, t in zip(line["xs"], line["mapped"], types)]
         row, (v, *_) = program.run([still(a) if t[0] == program.float else Number(a) for a, t in zip(one, types)])
         rows.append([o.v for o in row])
+        of_rows.append(singular(row))
         most = max(most, v)
-    results["vmap"] = ([np.stack(o) for o in zip(*rows)], most)
+    results["vmap"] = ([np.stack(o) for o in zip(*rows)], most, [np.concatenate(s) for s in zip(*of_rows)])
     return program, results
-
-
-def check(program, results, line):
-    """A description of the first difference, or None."""
-    for name, (want, largest) in results.items():
-        got = line[name]
-        if len(got) != len(want):
-            return f"{name} has {len(got)} values, not {len(want)}"
-        for k, (g, w) in enumerate(zip(got, want)):
-            g, w = np.array(g, dtype=float), w.reshape(-1)
-            exact = name in ("eager", "jit", "vmap") and program.types[program.outputs[k]][0] not in ("f32", "f64")
-            room = 0.0 if exact else TOLERANCE[program.float] * max(largest, 1e-30)
-            with np.errstate(invalid="ignore"):
-                fits = (g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= room)
-            if g.shape != w.shape or not np.all(fits):
-                return f"{name}, value {k}: {g} is not {w} within {room:.1e}"
-    return None
 
 
 def main():
     wrong = 0
     for path in sys.argv[1:]:
-        checked = jumped = 0
-        # Programs with an axis of this length.
-        lengths = {0: 0, 1: 0}
+        groups = {}
         for text in open(path):
             line = json.loads(text)
+            counts = groups.setdefault(line["group"], Counts())
             try:
                 with np.errstate(all="ignore"):
                     program, results = expected(line)
-                    fault = check(program, results, line)
+                    fault = difference(program, results, line)
             except Jump:
-                jumped += 1
+                counts.jumped += 1
                 continue
-            checked += 1
-            for length in lengths:
-                lengths[length] += any(length in shape for _, shape in program.types.values())
+            counts.add(program)
             if fault:
                 wrong += 1
                 if wrong <= 5:
-                    print(f"{path}: program {line['seed']}: {fault}\n{line['text']}")
-        print(f"{path}: {checked} programs checked, {jumped} skipped because of a discontinuity nearby")
-        print(f"  {lengths[0]} with an axis of no elements, {lengths[1]} with an axis of one element")
-        if checked == 0:
+                    print(f"{path}: program {line['seed']} of {line['group']}: {fault}\n{line['text'][:4000]}")
+        for name, counts in groups.items():
+            print(f"{path}, {name}: {counts}")
+        if not groups or not all(counts.checked for counts in groups.values()):
             wrong += 1
     if wrong:
         sys.exit(f"{wrong} programs differ")

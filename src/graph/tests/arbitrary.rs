@@ -8,6 +8,7 @@
 mod draws;
 mod loops;
 mod short;
+mod systems;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,8 @@ pub(crate) struct Recipe {
     pub(crate) loops: bool,
     /// Whether half of the operations have drawn shapes, with axes of 0 and 1 elements.
     pub(crate) short: bool,
+    /// Whether a matrix of these shapes that is factored may be singular or nearly so.
+    pub(crate) singular: bool,
 }
 
 /// The position of the index input.

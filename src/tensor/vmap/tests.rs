@@ -62,8 +62,10 @@ fn compiled_random_functions_of_examples_give_what_a_loop_gives() {
     let (mut outputs, mut equal) = (0, 0);
     for seed in 0..40 {
         let float = if seed % 2 == 0 { DType::F32 } else { DType::F64 };
-        let (f, _) =
-            function(seed, Recipe { ops: 6 + seed as usize % 20, float, loops: seed % 4 < 2, short: false });
+        let (f, _) = function(
+            seed,
+            Recipe { ops: 6 + seed as usize % 20, float, loops: seed % 4 < 2, short: false, singular: false },
+        );
         let mut draws = Draws::new(seed);
         let mapped: Vec<bool> = (0..f.num_inputs()).map(|_| draws.below(3) > 0).collect();
         let many = transform::batch(&f, &mapped, 5);

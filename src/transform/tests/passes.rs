@@ -23,7 +23,13 @@ pub(super) fn assert_same(got: &[Array], want: &[Array], tol: f64, what: &str) {
 pub(super) fn samples(seeds: u64) -> impl Iterator<Item = (String, Func, Vec<Array>)> {
     (0..seeds).flat_map(|seed| {
         let float = if seed % 3 == 0 { DType::F32 } else { DType::F64 };
-        let recipe = Recipe { ops: 10 + seed as usize % 30, float, loops: seed % 2 == 0, short: false };
+        let recipe = Recipe {
+            ops: 10 + seed as usize % 30,
+            float,
+            loops: seed % 2 == 0,
+            short: false,
+            singular: false,
+        };
         let (f, x) = function(seed, recipe);
         let outs: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
         let wrt = [0, 1, 2, 3, 4, 6];
@@ -44,7 +50,8 @@ pub(super) fn samples(seeds: u64) -> impl Iterator<Item = (String, Func, Vec<Arr
 #[test]
 fn random_functions_have_right_gradients() {
     for seed in 0..200 {
-        let (f, x) = function(seed, Recipe { ops: 8, float: DType::F64, loops: false, short: false });
+        let (f, x) =
+            function(seed, Recipe { ops: 8, float: DType::F64, loops: false, short: false, singular: false });
         let outs: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
         let wrt = [0, 1, 2, 3, 4, 6];
         let mut draws = Draws::new(seed);

@@ -24,7 +24,13 @@ fn removed_residuals_change_no_bit_of_a_gradient() {
     // Programs of which residuals were removed; those in lockstep among them.
     let (mut removed, mut in_lockstep) = (0, 0);
     for seed in 0..cases {
-        let recipe = Recipe { ops: 8 + seed as usize % 25, float: DType::F64, loops: true, short: false };
+        let recipe = Recipe {
+            ops: 8 + seed as usize % 25,
+            float: DType::F64,
+            loops: true,
+            short: false,
+            singular: false,
+        };
         let (num, floats) = (seed as usize % 4, |types: &[Type]| {
             (0..types.len()).filter(|&k| types[k].is_float()).collect::<Vec<usize>>()
         });

@@ -34,7 +34,13 @@ fn program(seed: u64) -> Func {
     let loops = || {
         function(
             seed,
-            Recipe { ops: 8 + seed as usize % 25, float, loops: true, short: seed.is_multiple_of(3) },
+            Recipe {
+                ops: 8 + seed as usize % 25,
+                float,
+                loops: true,
+                short: seed.is_multiple_of(3),
+                singular: false,
+            },
         )
         .0
     };
@@ -114,7 +120,7 @@ fn under(f: &Func, policy: Policy) -> Func {
 fn no_number_of_stored_states_or_residuals_changes_a_bit() {
     // Runs of one row and in lockstep that stored all residuals, some, and none.
     let mut stored = [[0; 3]; 2];
-    let recipe = Recipe { ops: 12, float: DType::F64, loops: true, short: false };
+    let recipe = Recipe { ops: 12, float: DType::F64, loops: true, short: false, singular: false };
     let drawn = (1000..).map(|seed| (seed, function(seed, recipe).0));
     let with_loops = drawn.filter(|(_, f)| f.nodes().iter().any(|node| matches!(node.op, Op::Solve(_))));
     for (seed, f) in with_loops.take(num_programs() as usize / 8) {

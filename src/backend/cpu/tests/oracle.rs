@@ -21,8 +21,10 @@ fn close(got: &Array, want: &Array, tol: f64) -> bool {
 #[test]
 fn loops_in_lockstep_and_their_gradients_equal_the_interpreter() {
     for seed in 0..12 {
-        let (f, x) =
-            function(seed, Recipe { ops: 10 + seed as usize, float: DType::F64, loops: true, short: false });
+        let (f, x) = function(
+            seed,
+            Recipe { ops: 10 + seed as usize, float: DType::F64, loops: true, short: false, singular: false },
+        );
         let mapped: Vec<bool> = (0..x.len()).map(|k| seed >> (k % 6) & 1 == 0).collect();
         let rows = 2 + seed as usize % 3;
         let many = batch_with(&f, &mapped, rows, Searches::Lockstep);
@@ -51,8 +53,16 @@ fn loops_in_lockstep_and_their_gradients_equal_the_interpreter() {
 fn random_functions_with_loops_equal_the_interpreter() {
     for seed in 0..300 {
         let float = if seed % 2 == 0 { DType::F32 } else { DType::F64 };
-        let (f, x) =
-            function(seed, Recipe { ops: 10 + seed as usize % 40, float, loops: seed % 3 > 0, short: false });
+        let (f, x) = function(
+            seed,
+            Recipe {
+                ops: 10 + seed as usize % 40,
+                float,
+                loops: seed % 3 > 0,
+                short: false,
+                singular: false,
+            },
+        );
         let want = interpret(&f, &x).expect("a random function is well formed");
         for level in Level::available() {
             let got = run(&Plan::compile(&f, level), &x);
@@ -86,7 +96,8 @@ fn functions_with_axes_of_no_and_one_element_equal_the_interpreter() {
     let num = std::env::var("SHORT_FUNCTIONS").map_or(NUM_SHORT, |n| n.parse().expect("a number"));
     for seed in 0..num {
         let float = if seed % 3 == 2 { DType::F32 } else { DType::F64 };
-        let recipe = Recipe { ops: 4 + seed as usize % 16, float, loops: seed % 4 == 0, short: true };
+        let recipe =
+            Recipe { ops: 4 + seed as usize % 16, float, loops: seed % 4 == 0, short: true, singular: false };
         let f = derived(function(seed, recipe).0, seed % 3);
         let mut rng = Rng(seed + 1);
         let x: Vec<Array> = f.input_types().iter().map(|ty| rng.array(ty)).collect();

@@ -1,9 +1,11 @@
 //! Random programs for `tests/reference`, where numpy evaluates and differentiates them without this crate.
 //!
-//! `REFERENCE=<file> REFERENCE_PROGRAMS=<n>` writes n programs, at the current level, as one JSON object per
-//! line. An object has the text of a function, its arguments, and its results: evaluated one operation at a
-//! time, compiled as a whole, its derivatives in both modes, the derivative of its derivative, and the
-//! function mapped over examples.
+//! `REFERENCE=<file> REFERENCE_PROGRAMS=<n>` writes n programs, and a tenth as many that solve large linear systems, at the
+//! current level, as one JSON object per line. An object has the text of a function, its arguments, and its results:
+//! evaluated one operation at a time, compiled as a whole, its derivatives in both modes, the derivative of its derivative,
+//! and the function mapped over examples.
+
+mod systems;
 
 use super::{Rng, run};
 use crate::array::{Array, DType};
@@ -36,8 +38,10 @@ struct Program {
 impl Program {
     fn new(seed: u64) -> Program {
         let float = if seed.is_multiple_of(2) { DType::F32 } else { DType::F64 };
-        let (func, x) =
-            function(seed, Recipe { ops: 4 + seed as usize % 12, float, loops: false, short: true });
+        let (func, x) = function(
+            seed,
+            Recipe { ops: 4 + seed as usize % 12, float, loops: false, short: true, singular: true },
+        );
         let floats = |types: Vec<Type>| (0..types.len()).filter(|&k| types[k].is_float()).collect::<Vec<_>>();
         let (wrt, outs) = (floats(func.input_types()), floats(func.output_types()));
         let (mut draws, mut rng) = (Draws::new(seed + 1), Rng(seed + 2));
@@ -72,8 +76,9 @@ impl Program {
     }
 
     /// One JSON object.
-    fn line(&self, seed: u64) -> String {
-        let mut line = format!("{{\"seed\":{seed},\"text\":{:?}", self.func.to_string());
+    fn line(&self, group: &str, seed: u64) -> String {
+        let text = self.func.to_string();
+        let mut line = format!("{{\"group\":{group:?},\"seed\":{seed},\"text\":{text:?}");
         let lists = [("x", &self.x), ("dx", &self.dx), ("u", &self.u), ("xs", &self.xs)];
         let lists = lists.into_iter().map(|(name, arrays)| (name, arrays.clone()));
         for (name, arrays) in lists.chain(self.results()) {
@@ -128,11 +133,12 @@ fn programs_of_the_reference_read_back_and_are_written_where_asked() {
     let (file, asked) = (std::env::var_os("REFERENCE"), std::env::var("REFERENCE_PROGRAMS"));
     let num = asked.map_or(4, |n| n.parse().expect("REFERENCE_PROGRAMS is a number"));
     let mut lines = String::new();
-    for seed in 0..num {
-        let program = Program::new(seed);
+    let programs = (0..num).map(|seed| ("programs", seed, Program::new(seed)));
+    let systems = (0..num.div_ceil(10)).map(|seed| ("systems", seed, systems::program(seed)));
+    for (group, seed, program) in programs.chain(systems) {
         let text = program.func.to_string();
         assert_eq!(Func::parse(&text).map(|f| f.to_string()), Ok(text));
-        lines += &program.line(seed);
+        lines += &program.line(group, seed);
     }
     if let Some(file) = file {
         std::fs::write(file, lines).unwrap();

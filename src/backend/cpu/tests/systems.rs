@@ -21,7 +21,7 @@ fn system(dtype: DType, lead: &[usize], (n, m): (usize, usize), transposed: bool
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+pub(super) enum Kind {
     Uniform,
     Scaled,
     Permuted,
@@ -42,7 +42,7 @@ const KINDS: [Kind; 7] = [
 ];
 
 /// The entries of one matrix, row by row.
-fn matrix(draw: &mut Draw, kind: Kind, n: usize, dtype: DType) -> Vec<f64> {
+pub(super) fn matrix(draw: &mut Draw, kind: Kind, n: usize, dtype: DType) -> Vec<f64> {
     let mut a: Vec<f64> = (0..n * n).map(|_| draw.uniform(-1.0, 1.0)).collect();
     if n == 0 {
         return a;
@@ -81,7 +81,7 @@ fn matrix(draw: &mut Draw, kind: Kind, n: usize, dtype: DType) -> Vec<f64> {
     a
 }
 
-fn array(dtype: DType, shape: Vec<usize>, numbers: &[f64]) -> Array {
+pub(super) fn array(dtype: DType, shape: Vec<usize>, numbers: &[f64]) -> Array {
     let mut out = Array::zeros(dtype, shape);
     numbers.iter().enumerate().for_each(|(i, &x)| out.data_mut().set_f64(i, x));
     out

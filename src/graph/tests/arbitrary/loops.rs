@@ -130,7 +130,7 @@ fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     let mut draws = Draws::new(seed);
     let ops = 2 + draws.below(4);
     // The part that depends only on captures is generated separately, without use of the number of rows.
-    let recipe = Recipe { ops, float, loops: false, short: false };
+    let recipe = Recipe { ops, float, loops: false, short: false, singular: false };
     let pool = x[2..].to_vec();
     let index = b.splat(DType::I32, [3], 1.0);
     let mut g = Grow { b: &mut b, pool: [&pool[..1], &pool[..1], &pool, &[index]].concat(), draws, recipe };

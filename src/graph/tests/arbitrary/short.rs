@@ -17,7 +17,7 @@ const MAX_SIZE: usize = 72;
 impl Grow<'_> {
     /// An operation with drawn lengths.
     pub(super) fn short(&mut self) -> NodeId {
-        match self.draws.below(18) {
+        match self.draws.below(20) {
             0..=3 => self.short_product(),
             4 => self.short_conv(),
             5 => self.short_conv_kernel(),
@@ -32,6 +32,7 @@ impl Grow<'_> {
                 let x = self.fitted(&dims);
                 self.elementwise(kind, x)
             }
+            16 | 17 => self.short_system(),
             _ => self.short_move(),
         }
     }

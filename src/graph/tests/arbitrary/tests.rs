@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn one_seed_gives_one_function() {
-    let recipe = Recipe { ops: 40, float: DType::F32, loops: true, short: true };
+    let recipe = Recipe { ops: 40, float: DType::F32, loops: true, short: true, singular: false };
     for seed in 0..20 {
         // The texts are compared, because equal constant arrays of two functions do not compare equal.
         assert_eq!(function(seed, recipe).0.to_string(), function(seed, recipe).0.to_string());
@@ -52,6 +52,15 @@ fn axes(func: &Func, node: &Node) -> Vec<(String, usize)> {
             let columns = &shape(0)[1..];
             [named(&["rows"], shape(0)), all("column", columns), all("index", shape(1))].concat()
         }
+        Op::Lu => {
+            let (lead, order) = shape(0).split_at(shape(0).len() - 2);
+            [named(&["n"], order), all("batch", lead)].concat()
+        }
+        Op::LuSolve { transposed } => {
+            let (lead, sides) = shape(2).split_at(shape(2).len() - 2);
+            let names = if *transposed { ["n, transposed", "m, transposed"] } else { ["n", "m"] };
+            [named(&names, sides), all("batch", lead)].concat()
+        }
         Op::Concat { axis } => {
             let parts: Vec<usize> = (0..node.args.len()).map(|k| shape(k)[*axis]).collect();
             let parts = parts.into_iter().map(|len| ("part".to_owned(), len));
@@ -86,7 +95,7 @@ fn live(func: &Func) -> Vec<&Node> {
 }
 
 /// The operations that are drawn, without the functions of a float.
-const OTHERS: [&str; 38] = [
+const OTHERS: [&str; 40] = [
     "abs",
     "add",
     "broadcast",
@@ -104,6 +113,8 @@ const OTHERS: [&str; 38] = [
     "le",
     "lincomb",
     "lt",
+    "lu",
+    "lu_solve",
     "max",
     "min",
     "mul",
@@ -130,8 +141,9 @@ const OTHERS: [&str; 38] = [
 #[test]
 fn each_axis_of_each_operation_has_no_one_and_more_elements() {
     let mut drawn: BTreeMap<&str, BTreeMap<String, BTreeSet<usize>>> = BTreeMap::new();
-    for seed in 0..800 {
-        let recipe = Recipe { ops: 20, float: DType::F64, loops: seed % 4 == 0, short: true };
+    for seed in 0..1200 {
+        let recipe =
+            Recipe { ops: 20, float: DType::F64, loops: seed % 4 == 0, short: true, singular: false };
         let (func, _) = function(seed, recipe);
         for node in live(&func) {
             let of_op = drawn.entry(node.op.name()).or_default();
