@@ -15,6 +15,8 @@ mod tests;
 pub(crate) use draws::Draws;
 #[cfg(test)]
 pub(crate) use loops::{search, times};
+#[cfg(test)]
+pub(crate) use systems::regular;
 
 use crate::array::{Array, DType, Shape};
 use crate::graph::functions::Domain;

@@ -6,6 +6,8 @@
 //! bits. After cancellation, the radius depends on the size of the terms. A tolerance for the whole array,
 //! relative to its largest element, would accept a kernel that returns zeros for small elements.
 
+mod systems;
+
 use crate::array::{Array, DType, Data};
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, Op, ReduceOp, Type, UnaryOp, interpret};
 
@@ -128,6 +130,8 @@ fn radii(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
             moved.into_iter().zip(sizes).map(rounded).collect()
         }
         Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } => product(node, x, unit),
+        Op::Lu => systems::factors(x[0], value, unit),
+        Op::LuSolve { transposed } => systems::solutions(x[0], x[2], (value, *transposed), unit),
         _ => elementwise(node, x, value, unit),
     }
 }

@@ -4,6 +4,7 @@
 use super::{Rng, check};
 use crate::array::{Array, DType, Shape};
 use crate::graph::functions::Domain;
+use crate::graph::tests::arbitrary::regular;
 use crate::graph::{
     BinaryOp, Builder, CompareOp, FloatFn, Func, Literal, Margins, NodeId, Op, ReduceOp, Type, UnaryOp,
 };
@@ -60,6 +61,7 @@ pub(super) fn node(rng: &mut Rng, b: &mut Builder, values: &[NodeId], x: NodeId)
             let r = b.reduce(op, x, axes);
             if b.ty(r).is_float() { b.unary(UnaryOp::Tanh, r) } else { r }
         }
+        18 if rng.below(3) == 0 => system(rng, b, x, y)?,
         _ => product(rng, b, x, y)?,
     })
 }
@@ -220,6 +222,31 @@ fn product(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeI
     Some(b.unary(UnaryOp::Tanh, d))
 }
 
+/// The solution of systems whose matrices and right-hand sides are corners of x and y; now and then the factors.
+fn system(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeId> {
+    let shape = b.ty(x).shape().to_vec();
+    let (lead, &[rows, columns]) = shape.split_last_chunk::<2>()?;
+    if !b.ty(x).is_float() {
+        return None;
+    }
+    let n = rows.min(columns).min(9);
+    let mut corner = |x, columns| {
+        let (start, limit) = (vec![0; shape.len()], [lead, &[n, columns]].concat());
+        b.push(Op::Slice { start, limit }, &[x], None)
+    };
+    let (a, right) = (corner(x, n), corner(y, columns.min(3)));
+    let mut places: Vec<usize> = (0..n).collect();
+    (1..n).for_each(|i| places.swap(i, rng.below(i + 1)));
+    let a = regular(b, a, &places);
+    let factors = b.push(Op::Lu, &[a], None);
+    if rng.below(4) == 0 {
+        return Some(b.unary(UnaryOp::Tanh, factors));
+    }
+    let transposed = rng.below(2) == 0;
+    let solution = b.push(Op::LuSolve { transposed }, &[factors, a, right], None);
+    Some(b.unary(UnaryOp::Tanh, solution))
+}
+
 fn broadcast(rng: &mut Rng, b: &mut Builder, x: NodeId, shape: &Shape) -> Option<NodeId> {
     if shape.size() > 3000 || shape.rank() > 3 {
         return None;
@@ -279,6 +306,8 @@ fn every_operation_without_a_body_is_drawn() {
         "le",
         "lincomb",
         "lt",
+        "lu",
+        "lu_solve",
         "max",
         "min",
         "mul",
