@@ -215,6 +215,21 @@ impl Problem {
     }
 }
 
+/// The problem of [`network`], without a plain solve.
+fn neurons(name: &'static str, n: usize) -> Problem {
+    let at = |i| Tensor::iota(DType::F64, [2, n, n], i);
+    Problem {
+        name,
+        field: network,
+        p: (at(0) * 1.3 + at(1) * 0.7 + at(2) * 2.1 + at(1) * at(2)).sin() * (2.0 / (n as f64).sqrt()),
+        y0: Tensor::full(DType::F64, [n], 1.0),
+        t1: 2.0,
+        rtol: 1e-6,
+        atol: 1e-8,
+        plain: |_, _, _| f64::NAN,
+    }
+}
+
 fn problems() -> Vec<Problem> {
     let line = |name, n, plain| Problem {
         name,
@@ -225,19 +240,6 @@ fn problems() -> Vec<Problem> {
         rtol: 1e-6,
         atol: 1e-6,
         plain,
-    };
-    let neurons = |name, n: usize| {
-        let at = |i| Tensor::iota(DType::F64, [2, n, n], i);
-        Problem {
-            name,
-            field: network,
-            p: (at(0) * 1.3 + at(1) * 0.7 + at(2) * 2.1 + at(1) * at(2)).sin() * (2.0 / (n as f64).sqrt()),
-            y0: Tensor::full(DType::F64, [n], 1.0),
-            t1: 2.0,
-            rtol: 1e-6,
-            atol: 1e-8,
-            plain: |_, _, _| f64::NAN,
-        }
     };
     fn on_line(of: &Problem, rtol: f64, atol: f64) -> f64 {
         let n = of.y0.shape()[1];

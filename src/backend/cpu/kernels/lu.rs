@@ -206,10 +206,9 @@ fn block<T: Scalar, const FUSED: bool, const R: usize>(
         }
     };
     let all = x[known].iter().enumerate();
-    if upper {
-        all.rev().for_each(&mut subtract)
-    } else {
-        all.for_each(&mut subtract)
+    match upper {
+        true => all.rev().for_each(&mut subtract),
+        false => all.for_each(&mut subtract),
     }
     for step in 0..R {
         let r = if upper { R - 1 - step } else { step };

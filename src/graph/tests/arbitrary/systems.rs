@@ -27,7 +27,7 @@ impl Grow<'_> {
         }
         let m = self.draws.of(&RIGHT_SIDES);
         let mut x = self.fitted(&[&lead[..], &[n, m]].concat());
-        for _ in 0..1 + self.draws.below(2) {
+        for _ in 0..=self.draws.below(2) {
             let transposed = self.draws.below(2) == 0;
             x = self.b.push(Op::LuSolve { transposed }, &[factors, a, x], None);
             x = self.b.unary(UnaryOp::Tanh, x);
