@@ -62,6 +62,10 @@ pub enum Domain {
     Bounded,
     /// Numbers above 0.
     Positive,
+    /// Numbers above 1.
+    AboveOne,
+    /// 0, 1 or 2.
+    Whole,
 }
 
 #[cfg(any(test, fuzzing))]
@@ -76,6 +80,17 @@ impl Domain {
                 let bounded = b.unary(Tanh, x);
                 let (square, least) = (b.mul(bounded, bounded), b.splat_like(x, 0.25));
                 b.add(square, least)
+            }
+            Domain::AboveOne => {
+                let (above, one) = (Domain::Positive.of(b, x), b.splat_like(x, 1.0));
+                b.add(above, one)
+            }
+            Domain::Whole => {
+                let bounded = b.unary(Tanh, x);
+                let (size, most) = (b.unary(super::UnaryOp::Abs, bounded), b.splat_like(x, 2.0));
+                let scaled = b.scale(size, 3.0);
+                let whole = b.unary(super::UnaryOp::Floor, scaled);
+                b.binary(super::BinaryOp::Min, whole, most)
             }
         }
     }

@@ -64,6 +64,10 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         }
         Op::Unary(u) => unary(*u, args[0]),
         Op::Binary(b) => binary(*b, args[0], args[1]),
+        Op::Scalar(_) => {
+            float(args[0])?;
+            same(args)
+        }
         Op::Compare(_) => same(args).map(|t| Type::array(DType::Bool, t.shape().clone())),
         Op::Select => select(args),
         Op::Lincomb { coeffs } => {
@@ -158,6 +162,7 @@ fn count(op: &Op, args: &[&Type]) -> Result<(), String> {
         | Op::Proj(_) => 1,
         Op::Binary(_) | Op::Compare(_) | Op::Gather | Op::RandomBits { .. } => 2,
         Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } => 2,
+        Op::Scalar(f) => f.arity(),
         Op::Select | Op::ScatterAdd | Op::LuSolve { .. } => 3,
         _ => return Ok(()),
     };

@@ -22,7 +22,9 @@ mod lu;
 mod observer;
 mod op;
 mod replay;
+mod scalar;
 mod signature;
+mod special;
 mod taps;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod tests;
@@ -48,6 +50,8 @@ pub use loops::{Checkpoints, Policy, Solve, TileOut, Tiles};
 pub use observer::{CallbackValue, Observer};
 pub use op::{BinaryOp, CompareOp, FloatFn, Op, ReduceOp, States, UnaryOp};
 pub use replay::Replay;
+pub(crate) use scalar::Of;
+pub use scalar::ScalarFn;
 pub use signature::{
     AttemptInputs, AttemptOutputs, ReplayOperands, ReplayValues, SearchOperands, SearchValues, TripInputs,
     TripOutputs, indices,

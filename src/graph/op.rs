@@ -5,7 +5,7 @@
 //! operands of equal shape. There is no op for a function that can be composed of these ops without losing
 //! accuracy or speed (mean, softplus, silu, norms, normal samples).
 
-use super::{Cond, Custom, Func, Literal, Margins, Observer, Replay, Solve, Tiles, indices};
+use super::{Cond, Custom, Func, Literal, Margins, Observer, Replay, ScalarFn, Solve, Tiles, indices};
 use std::sync::Arc;
 
 /// Defines the elementwise functions of one operand: those with rules of their own, and the rows of the
@@ -175,6 +175,8 @@ pub enum Op {
     Unary(UnaryOp),
     /// `f(a, b)`
     Binary(BinaryOp),
+    /// A function of the [table](super::scalar) of functions computed one number after another.
+    Scalar(ScalarFn),
     /// `a < b` and the other comparisons.
     Compare(CompareOp),
     /// `(p, a, b)`: a where p, else b. NaNs in unselected elements have no effect.
@@ -313,6 +315,7 @@ impl Op {
             self,
             Op::Unary(_)
                 | Op::Binary(_)
+                | Op::Scalar(_)
                 | Op::Compare(_)
                 | Op::Select
                 | Op::Lincomb { .. }
@@ -397,6 +400,7 @@ impl Op {
             Op::Binary(op) => op.name(),
             Op::Compare(op) => op.name(),
             Op::Select => "select",
+            Op::Scalar(f) => f.name(),
             Op::Lincomb { .. } => "lincomb",
             Op::Cast => "cast",
             Op::StopGradient => "stop_gradient",

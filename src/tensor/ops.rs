@@ -1,5 +1,6 @@
 //! Elementwise functions, comparisons and `select`.
 
+mod scalar;
 #[cfg(test)]
 mod tests;
 

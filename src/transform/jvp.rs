@@ -124,6 +124,10 @@ impl JvpRule<'_> {
                 p.apply(b, dx[0]?)
             }
             Op::Binary(op) => self.binary(b, *op),
+            Op::Scalar(f) => (0..x.len()).fold(None, |sum, k| {
+                let term = dx[k].and_then(|d| partials::scalar(b, *f, x, self.y, k).apply(b, d));
+                add(b, sum, term)
+            }),
             Op::Select => {
                 let (l, r) = (or_zero(b, dx[1], x[1]), or_zero(b, dx[2], x[2]));
                 Some(b.select(x[0], l, r))

@@ -4,7 +4,7 @@
 //! not a node, so that `1`, `-1` and division need no product. The derivative of a maximum uses a select, not
 //! a product, so that a value that is not the maximum never leads to `0 * inf`.
 
-use crate::graph::{BinaryOp, Builder, CompareOp, NodeId, UnaryOp};
+use crate::graph::{BinaryOp, Builder, CompareOp, NodeId, Op, ScalarFn, UnaryOp};
 
 /// The partial derivative of an elementwise function.
 #[derive(Clone, Copy, Debug)]
@@ -122,4 +122,97 @@ pub(super) fn binary(b: &mut Builder, op: BinaryOp, x: [NodeId; 2], y: NodeId, k
 fn share(b: &mut Builder, less: NodeId, more: NodeId, x: [NodeId; 2]) -> Partial {
     let wins = b.compare(CompareOp::Lt, less, more);
     Partial::Share { wins, ties: b.compare(CompareOp::Eq, x[0], x[1]) }
+}
+
+/// The derivative of `y = f(x..)` with respect to operand `k`.
+pub(super) fn scalar(b: &mut Builder, f: ScalarFn, x: &[NodeId], y: NodeId, k: usize) -> Partial {
+    let like = x[0];
+    let number = |b: &mut Builder, c: f64| b.splat_like(like, c);
+    let of = |b: &mut Builder, f: ScalarFn, x: &[NodeId]| b.push(Op::Scalar(f), x, None);
+    match (f, k) {
+        (ScalarFn::Tan, _) => {
+            let (one, square) = (number(b, 1.0), b.mul(y, y));
+            Partial::Times(b.add(one, square))
+        }
+        (ScalarFn::Asin | ScalarFn::Acos, _) => {
+            let squares = between(b, x[0]);
+            let root = b.unary(UnaryOp::Sqrt, squares);
+            Partial::Over(if f == ScalarFn::Asin { root } else { b.neg(root) })
+        }
+        (ScalarFn::Sinh, _) => Partial::Times(of(b, ScalarFn::Cosh, x)),
+        (ScalarFn::Cosh, _) => Partial::Times(of(b, ScalarFn::Sinh, x)),
+        (ScalarFn::Asinh, _) => {
+            let one = number(b, 1.0);
+            Partial::Over(of(b, ScalarFn::Hypot, &[x[0], one]))
+        }
+        (ScalarFn::Acosh, _) => {
+            let one = number(b, 1.0);
+            let roots = [b.sub(x[0], one), b.add(x[0], one)].map(|x| b.unary(UnaryOp::Sqrt, x));
+            Partial::Over(b.mul(roots[0], roots[1]))
+        }
+        (ScalarFn::Atanh, _) => Partial::Over(between(b, x[0])),
+        (ScalarFn::Log2, _) => Partial::Over(b.scale(x[0], std::f64::consts::LN_2)),
+        (ScalarFn::Log10, _) => Partial::Over(b.scale(x[0], std::f64::consts::LN_10)),
+        (ScalarFn::Round, _) | (ScalarFn::Polygamma, 0) => Partial::Zero,
+        (ScalarFn::ErfInv, _) => {
+            let square = b.mul(y, y);
+            let growing = b.unary(UnaryOp::Exp, square);
+            Partial::Times(b.scale(growing, 1.0 / std::f64::consts::FRAC_2_SQRT_PI))
+        }
+        (ScalarFn::LnGamma, _) => {
+            let order = number(b, 0.0);
+            Partial::Times(of(b, ScalarFn::Polygamma, &[order, x[0]]))
+        }
+        (ScalarFn::Polygamma, _) => {
+            let one = number(b, 1.0);
+            let order = b.add(x[0], one);
+            Partial::Times(of(b, ScalarFn::Polygamma, &[order, x[1]]))
+        }
+        (ScalarFn::Pow, 0) => {
+            // At b = 0 the derivative is 0, also where a^(b - 1) is infinite.
+            let (zero, one) = (number(b, 0.0), number(b, 1.0));
+            let is_constant = b.compare(CompareOp::Eq, x[1], zero);
+            let lower = b.sub(x[1], one);
+            let exponent = b.select(is_constant, one, lower);
+            let power = of(b, ScalarFn::Pow, &[x[0], exponent]);
+            Partial::Times(b.mul(x[1], power))
+        }
+        (ScalarFn::Pow, _) => {
+            // 0^b is constant for b > 0.
+            let (zero, one) = (number(b, 0.0), number(b, 1.0));
+            let is_zero = b.compare(CompareOp::Eq, x[0], zero);
+            let base = b.select(is_zero, one, x[0]);
+            let log = b.unary(UnaryOp::Ln, base);
+            Partial::Times(b.mul(y, log))
+        }
+        (ScalarFn::Rem, 0) => Partial::One,
+        (ScalarFn::Rem, _) => {
+            // a - y is a multiple of b: rounding removes the error of the quotient.
+            let multiple = b.sub(x[0], y);
+            let quotient = b.div(multiple, x[1]);
+            let whole = of(b, ScalarFn::Round, &[quotient]);
+            Partial::Times(b.neg(whole))
+        }
+        (ScalarFn::Atan2, k) => {
+            // With r = hypot(y, x): x / r^2 and -y / r^2, without overflow of r^2.
+            let r = of(b, ScalarFn::Hypot, x);
+            let other = b.div(x[1 - k], r);
+            let rate = b.div(other, r);
+            Partial::Times(if k == 0 { rate } else { b.neg(rate) })
+        }
+        (ScalarFn::Hypot, k) => {
+            // 0 at the origin.
+            let (zero, one) = (number(b, 0.0), number(b, 1.0));
+            let is_origin = b.compare(CompareOp::Eq, y, zero);
+            let r = b.select(is_origin, one, y);
+            Partial::Times(b.div(x[k], r))
+        }
+    }
+}
+
+/// `1 - x^2` as `(1 - x) (1 + x)`, accurate near 1 and -1.
+fn between(b: &mut Builder, x: NodeId) -> NodeId {
+    let one = b.splat_like(x, 1.0);
+    let (below, above) = (b.sub(one, x), b.add(one, x));
+    b.mul(below, above)
 }

@@ -162,6 +162,7 @@ impl VjpRule<'_> {
         match &self.node.op {
             Op::Unary(op) => partials::unary(b, *op, x[0], self.y).apply(b, g),
             Op::Binary(op) => partials::binary(b, *op, [x[0], x[1]], self.y, k).apply(b, g),
+            Op::Scalar(f) => partials::scalar(b, *f, x, self.y, k).apply(b, g),
             Op::Select => {
                 let zero = b.splat_like(g, 0.0);
                 Some(if k == 1 { b.select(x[0], g, zero) } else { b.select(x[0], zero, g) })

@@ -28,6 +28,7 @@ sys.dont_write_bytecode = True
 import systems
 from compare import Counts, difference
 from derivatives import Jump, Number, bilinear, close, curved, jumps, linear, still
+from scalars import SCALAR, scalar
 
 # Programs with a value closer than this to a discontinuity are skipped.
 NEAR = {"f32": 1e-4, "f64": 1e-10}
@@ -263,6 +264,8 @@ class Program:
             return Number(np.broadcast_to(np.arange(shape[axis], dtype=float).reshape(along), shape).copy())
         if op in ("add", "sub", "mul", "div", "max", "min", "and", "or"):
             return binary(op, x[0], x[1], near)
+        if op in SCALAR:
+            return scalar(op, x, near)
         if op in ("eq", "ne", "lt", "le"):
             if types[0][0] in ("f32", "f64"):
                 close(x[0].v, x[1].v, near)

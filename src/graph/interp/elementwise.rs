@@ -5,7 +5,7 @@
 
 use super::erf::erf;
 use crate::array::{DType, Data, Element};
-use crate::graph::{BinaryOp, CompareOp, UnaryOp};
+use crate::graph::{BinaryOp, CompareOp, ScalarFn, UnaryOp};
 
 /// Operations on f32 or f64 numbers.
 pub(super) trait Float: Element + PartialOrd {
@@ -159,6 +159,16 @@ pub(super) fn lincomb(coeffs: &[u64], x: &[&Data]) -> Data {
         DType::F64 => of::<f64>(coeffs, x),
         other => panic!("invariant: lincomb of {other}"),
     }
+}
+
+/// A function computed in f64, rounded once.
+pub(super) fn scalar(f: ScalarFn, x: &[&Data]) -> Data {
+    let mut out = Data::zeros(x[0].dtype(), x[0].len());
+    for i in 0..x[0].len() {
+        let operands: Vec<f64> = x.iter().map(|x| x.get_f64(i)).collect();
+        out.set_f64(i, f.at(&operands));
+    }
+    out
 }
 
 /// Conversions follow `as`: floats to integers truncate and saturate (NaN gives 0), integers wrap; a

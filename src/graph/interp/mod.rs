@@ -240,6 +240,7 @@ fn array(node: &Node, x: &[&Array]) -> Array {
         Op::Binary(op) => elementwise::binary(*op, data[0], data[1]),
         Op::Compare(op) => elementwise::compare(*op, data[0], data[1]),
         Op::Select => elementwise::select(data[0], data[1], data[2]),
+        Op::Scalar(f) => elementwise::scalar(*f, &data),
         Op::Lincomb { coeffs } => elementwise::lincomb(coeffs, &data),
         Op::Cast => elementwise::cast(data[0], dtype),
         Op::StopGradient | Op::Reshape => data[0].clone(),

@@ -125,6 +125,7 @@ impl Grow<'_> {
     /// An elementwise operation; `kind` is below 7.
     fn elementwise(&mut self, kind: usize, x: NodeId) -> NodeId {
         match kind {
+            0 if self.draws.below(4) > 0 => self.scalar(x),
             0 | 1 => self.unary(x),
             2..=4 => self.binary(x),
             5 => self.choice(x),
@@ -153,6 +154,16 @@ impl Grow<'_> {
             1 => self.whole(y),
             _ => y,
         }
+    }
+
+    /// A function that is computed one number after another, mostly within its domain.
+    fn scalar(&mut self, x: NodeId) -> NodeId {
+        let f = self.draws.of(ScalarFn::ALL);
+        let operands: Vec<NodeId> =
+            [x, self.like(x)].into_iter().zip(f.domains()).map(|(x, domain)| domain.of(self.b, x)).collect();
+        let y = self.b.push(Op::Scalar(f), &operands, None);
+        // Some grow fast, or are large near a pole.
+        self.b.unary(UnaryOp::Sin, y)
     }
 
     /// Sines of eighths of small integers, so that many elements are equal.

@@ -3,7 +3,7 @@
 use crate::array::{Array, DType, Data};
 use crate::graph::{
     BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Margins, Op, Policy, ReduceOp, Replay,
-    Solve, Taps, TileOut, Tiles, Type, UnaryOp,
+    ScalarFn, Solve, Taps, TileOut, Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -83,6 +83,9 @@ impl Statement {
         }
         if let Some(op) = BinaryOp::named(name) {
             return Ok(Op::Binary(op));
+        }
+        if let Some(f) = ScalarFn::named(name) {
+            return Ok(Op::Scalar(f));
         }
         if let Some(op) = CompareOp::named(name) {
             return Ok(Op::Compare(op));

@@ -118,6 +118,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
         | Op::Unary(_)
         | Op::Binary(_)
         | Op::Compare(_)
+        | Op::Scalar(_)
         | Op::Select
         | Op::Cast
         | Op::StopGradient

@@ -1,7 +1,7 @@
 //! Functions are printed, parsed and printed again; texts that do not parse are errors.
 
 use crate::array::{Array, DType, Data};
-use crate::graph::{Builder, FloatFn, Func, Literal, Op, Type, UnaryOp};
+use crate::graph::{Builder, FloatFn, Func, Literal, Op, ScalarFn, Type, UnaryOp};
 use std::sync::Arc;
 
 /// Every kind of operation without a body except observers, and every kind of constant.
@@ -157,9 +157,12 @@ fn a_function_without_array_constants_reads_back_equal() {
 #[test]
 fn every_unary_binary_and_compare_reads_back() {
     let functions = FloatFn::ALL.iter().map(|f| f.op().name()).collect::<Vec<_>>().join(" ");
+    let scalars =
+        ScalarFn::ALL.iter().filter(|f| f.arity() == 1).map(|f| f.name()).collect::<Vec<_>>().join(" ");
     for (names, ty, out) in [
         ("neg abs sign", "f32[2]", "f32[2]"),
         (&functions, "f32[2]", "f32[2]"),
+        (&scalars, "f32[2]", "f32[2]"),
         ("is_finite", "f32[2]", "bool[2]"),
         ("not", "bool[2]", "bool[2]"),
     ] {
@@ -169,7 +172,7 @@ fn every_unary_binary_and_compare_reads_back() {
         }
     }
     for (names, ty, out) in [
-        ("add sub mul div max min", "f32[2]", "f32[2]"),
+        ("add sub mul div max min pow rem atan2 hypot polygamma", "f32[2]", "f32[2]"),
         ("and or", "bool[2]", "bool[2]"),
         ("eq ne lt le", "f32[2]", "bool[2]"),
     ] {

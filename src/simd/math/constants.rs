@@ -104,6 +104,10 @@ impl Math for f32 {
         x as f32
     }
     #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self.into()
+    }
+    #[inline(always)]
     fn plus(self, other: Self) -> Self {
         self + other
     }
@@ -271,6 +275,10 @@ impl Math for f64 {
     #[inline(always)]
     fn from_f64(x: f64) -> Self {
         x
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self
     }
     #[inline(always)]
     fn plus(self, other: Self) -> Self {

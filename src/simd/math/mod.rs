@@ -117,6 +117,7 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const ATAN_POLY: &'static [Self];
 
     fn from_f64(x: f64) -> Self;
+    fn to_f64(self) -> f64;
     /// `self + other` on scalars.
     fn plus(self, other: Self) -> Self;
     fn scalar_sin(self) -> Self;

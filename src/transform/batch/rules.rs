@@ -22,7 +22,9 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[MappedValue], n:
         Op::Unary(_) | Op::Cast | Op::StopGradient | Op::Observe(_) | Op::Reshape => {
             first(b, node.op.clone())
         }
-        Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Lincomb { .. } => all(b, node.op.clone(), x, n),
+        Op::Binary(_) | Op::Scalar(_) | Op::Compare(_) | Op::Select | Op::Lincomb { .. } => {
+            all(b, node.op.clone(), x, n)
+        }
         Op::Concat { axis } => all(b, Op::Concat { axis: axis + 1 }, x, n),
         Op::Broadcast { dims } => first(b, Op::Broadcast { dims: behind(0, dims) }),
         Op::Transpose { perm } => first(b, Op::Transpose { perm: behind(0, perm) }),

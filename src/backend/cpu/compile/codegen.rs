@@ -245,6 +245,10 @@ impl Gen<'_> {
                 let args = [0, 1, 2].map(|k| self.arg(id, k, buffers));
                 self.op(StripOp::Select, elem(to), dst, &args, 0.0);
             }
+            Op::Scalar(f) => {
+                let args: Vec<ValueId> = (0..f.arity()).map(|k| self.arg(id, k, buffers)).collect();
+                self.op(StripOp::Scalar, elem(to), dst, &args, f64::from(*f as u8));
+            }
             Op::Lincomb { coeffs } => self.lincomb(id, coeffs, elem(to), dst, buffers),
             Op::Cast => {
                 let x = self.arg(id, 0, buffers);

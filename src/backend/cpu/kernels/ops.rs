@@ -6,6 +6,7 @@
 use std::marker::PhantomData;
 
 use super::strip::StripKernel;
+use crate::graph::{Of, ScalarFn};
 use crate::simd::lanes::{Float, Lanes, Mask, Simd};
 use crate::simd::math::{self, Math};
 
@@ -217,5 +218,28 @@ impl<T: Math> StripKernel for Powf<T> {
             // SAFETY: `i < n`.
             unsafe { dst.add(i).write_unaligned(a.add(i).read_unaligned().scalar_powf(exponent)) };
         }
+    }
+}
+
+/// The function `ScalarFn::ALL[imm[0]]`, in f64, one element after another: the same code at all levels.
+///
+/// # Safety
+/// As for `StripFn`; `b` is read only if the function has two operands.
+pub(super) unsafe fn scalar<T: Math>(
+    dst: *mut u8,
+    a: *const u8,
+    b: *const u8,
+    _: *const u8,
+    imm: [f64; 2],
+    n: usize,
+) {
+    let (dst, a, b) = (dst.cast::<T>(), a.cast::<T>(), b.cast::<T>());
+    // SAFETY: `i < n` below.
+    let read = |x: *const T, i: usize| unsafe { x.add(i).read_unaligned() }.to_f64();
+    // SAFETY: as for `read`.
+    let write = |i: usize, y: f64| unsafe { dst.add(i).write_unaligned(T::from_f64(y)) };
+    match ScalarFn::ALL[imm[0] as usize].of() {
+        Of::One(f) => (0..n).for_each(|i| write(i, f(read(a, i)))),
+        Of::Two(f) => (0..n).for_each(|i| write(i, f(read(a, i), read(b, i)))),
     }
 }

@@ -53,6 +53,8 @@ pub enum StripOp {
     Recip,
     /// `a^imm[0]`, one call of the standard library per element.
     Powf,
+    /// The function `ScalarFn::ALL[imm[0]]` of `a`, or of `a` and `b`, one call per element.
+    Scalar,
     /// `a * imm[0]`
     Scale,
     /// `a + imm[0]`
@@ -162,6 +164,7 @@ fn float<T: Math>(level: Level, op: StripOp) -> Option<StripFn> {
         StripOp::SubSquare => map::<T, ops::SubSquare>(level),
         StripOp::Gate => map::<T, ops::Gate>(level),
         StripOp::Powf => entry::<Powf<T>>(level),
+        StripOp::Scalar => ops::scalar::<T>,
         StripOp::Eq => entry::<Compare<T, ops::Eq>>(level),
         StripOp::Ne => entry::<Compare<T, ops::Ne>>(level),
         StripOp::Lt => entry::<Compare<T, ops::Lt>>(level),

@@ -203,6 +203,17 @@ fn spread(node: &Node, x: &[&Ball], v: &[f64], r: &[f64], y: f64) -> f64 {
     match &node.op {
         Op::Unary(u) => unary(*u, v[0], r[0], y),
         Op::Binary(op) => binary(*op, [v[0], v[1]], [r[0], r[1]]),
+        Op::Scalar(f) => {
+            // Twice the largest difference at some points around the operands.
+            let off = |a: f64, b: f64| {
+                let moved: Vec<f64> =
+                    v.iter().zip(r).zip([a, b]).map(|((v, r), part)| v + part * r).collect();
+                (f.at(&moved) - f.at(v)).abs()
+            };
+            let parts = [-1.0, -0.5, 0.0, 0.5, 1.0];
+            let all: Vec<f64> = parts.iter().flat_map(|&a| parts.map(|b| off(a, b))).collect();
+            if all.iter().any(|x| x.is_nan()) { f64::NAN } else { 2.0 * all.into_iter().fold(0.0, f64::max) }
+        }
         Op::Compare(op) => {
             let near = (v[0] - v[1]).abs() <= r[0] + r[1];
             let never = matches!(op, CompareOp::Le | CompareOp::Lt) && v[0].is_nan();

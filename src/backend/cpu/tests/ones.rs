@@ -4,7 +4,7 @@ use super::{Rng, bits, run};
 use crate::array::{Array, DType};
 use crate::backend::cpu::Plan;
 use crate::backend::cpu::run::step::Step;
-use crate::graph::{BinaryOp, Builder, CompareOp, FloatFn, Func, Op, Type, UnaryOp};
+use crate::graph::{BinaryOp, Builder, CompareOp, FloatFn, Func, Op, ScalarFn, Type, UnaryOp};
 use crate::simd::Level;
 
 /// Operations whose bits agree on all levels, operations that differ, and conversions between the two.
@@ -14,6 +14,10 @@ fn function(ty: &Type) -> Func {
     for f in FloatFn::ALL {
         let x = f.domain().of(&mut b, x[0]);
         values.push(b.unary(f.op(), x));
+    }
+    for f in ScalarFn::ALL {
+        let operands = x.iter().zip(f.domains()).map(|(&x, domain)| domain.of(&mut b, x)).collect::<Vec<_>>();
+        values.push(b.push(Op::Scalar(*f), &operands, None));
     }
     values.push(b.unary(UnaryOp::Powf(0.3f64.to_bits()), values[0]));
     for k in 1..values.len() {

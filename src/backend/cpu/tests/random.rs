@@ -6,7 +6,8 @@ use crate::array::{Array, DType, Shape};
 use crate::graph::functions::Domain;
 use crate::graph::tests::arbitrary::regular;
 use crate::graph::{
-    BinaryOp, Builder, CompareOp, FloatFn, Func, Literal, Margins, NodeId, Op, ReduceOp, Type, UnaryOp,
+    BinaryOp, Builder, CompareOp, FloatFn, Func, Literal, Margins, NodeId, Op, ReduceOp, ScalarFn, Type,
+    UnaryOp,
 };
 use std::sync::Arc;
 
@@ -43,7 +44,8 @@ pub(super) fn node(rng: &mut Rng, b: &mut Builder, values: &[NodeId], x: NodeId)
     let same: Vec<NodeId> = values.iter().copied().filter(|&v| b.ty(v) == b.ty(x)).collect();
     let y = same[rng.below(same.len())];
     Some(match rng.below(20) {
-        0..=2 if b.ty(x).is_float() => unary(rng, b, x),
+        0 if b.ty(x).is_float() => scalar(rng, b, x, y),
+        1..=2 if b.ty(x).is_float() => unary(rng, b, x),
         3..=6 if b.ty(x).is_float() => arithmetic(rng, b, x, y),
         0..=6 => whole(rng, b, x, y),
         7 => cast(rng, b, x),
@@ -82,6 +84,14 @@ fn unary(rng: &mut Rng, b: &mut Builder, x: NodeId) -> NodeId {
     let domain = if domain == Domain::Positive && rng.below(6) == 0 { Domain::Bounded } else { domain };
     let argument = domain.of(b, x);
     b.unary(op, argument)
+}
+
+/// A function that is computed one number after another.
+fn scalar(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
+    let f = ScalarFn::ALL[rng.below(ScalarFn::ALL.len())];
+    let operands: Vec<NodeId> =
+        [x, y].into_iter().zip(f.domains()).map(|(x, domain)| domain.of(b, x)).collect();
+    b.push(Op::Scalar(f), &operands, None)
 }
 
 /// Arithmetic of two floats.
@@ -329,6 +339,7 @@ fn every_operation_without_a_body_is_drawn() {
         "sub",
         "transpose",
     ];
-    let ops = others.into_iter().chain(FloatFn::ALL.iter().map(|f| f.op().name())).collect();
+    let scalars = ScalarFn::ALL.iter().map(|f| f.name());
+    let ops = others.into_iter().chain(FloatFn::ALL.iter().map(|f| f.op().name())).chain(scalars).collect();
     assert_eq!(names, ops);
 }

@@ -3,7 +3,7 @@
 use super::{Rng, bits, check, f32s, f64s, run};
 use crate::array::{Array, DType, Shape};
 use crate::backend::cpu::Plan;
-use crate::graph::{BinaryOp, Builder, CompareOp, FloatFn, Literal, Op, ReduceOp, Type, UnaryOp};
+use crate::graph::{BinaryOp, Builder, CompareOp, FloatFn, Literal, Op, ReduceOp, ScalarFn, Type, UnaryOp};
 use crate::simd::Level;
 use std::sync::Arc;
 
@@ -25,6 +25,11 @@ fn elementwise_operations_on_all_sizes_and_floats() {
             for f in FloatFn::ALL {
                 let x = f.domain().of(&mut b, x[0]);
                 out.push(b.unary(f.op(), x));
+            }
+            for f in ScalarFn::ALL {
+                let operands =
+                    x.iter().zip(f.domains()).map(|(&x, domain)| domain.of(&mut b, x)).collect::<Vec<_>>();
+                out.push(b.push(Op::Scalar(*f), &operands, None));
             }
             let positive = b.unary(UnaryOp::Exp, x[0]);
             out.push(b.unary(UnaryOp::Powf(0.3f64.to_bits()), positive));

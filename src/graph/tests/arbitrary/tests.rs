@@ -1,7 +1,7 @@
 //! Random functions: what they draw.
 
 use super::*;
-use crate::graph::FloatFn;
+use crate::graph::{FloatFn, ScalarFn};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
@@ -141,7 +141,7 @@ const OTHERS: [&str; 40] = [
 #[test]
 fn each_axis_of_each_operation_has_no_one_and_more_elements() {
     let mut drawn: BTreeMap<&str, BTreeMap<String, BTreeSet<usize>>> = BTreeMap::new();
-    for seed in 0..1200 {
+    for seed in 0..2000 {
         let recipe =
             Recipe { ops: 20, float: DType::F64, loops: seed % 4 == 0, short: true, singular: false };
         let (func, _) = function(seed, recipe);
@@ -152,7 +152,11 @@ fn each_axis_of_each_operation_has_no_one_and_more_elements() {
             }
         }
     }
-    for op in OTHERS.into_iter().chain(FloatFn::ALL.iter().map(|f| f.op().name())) {
+    for op in OTHERS
+        .into_iter()
+        .chain(FloatFn::ALL.iter().map(|f| f.op().name()))
+        .chain(ScalarFn::ALL.iter().map(|f| f.name()))
+    {
         let of_op = drawn.get(op).unwrap_or_else(|| panic!("{op} is not drawn"));
         assert!(!of_op.is_empty(), "{op} has no axes");
         for (axis, lengths) in of_op {
