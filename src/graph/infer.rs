@@ -100,6 +100,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             need(axes.last().is_none_or(|&a| a < args[0].shape().rank()), || format!("no axes {axes:?}"))?;
             Ok(args[0].with_shape(args[0].shape().without_axes(axes)))
         }
+        Op::Lines(op) => super::lines::lines(*op, args[0]),
         Op::Gather => gather(args[0], args[1]),
         Op::ScatterAdd => {
             let rows = gather(args[0], args[1])?;
@@ -158,6 +159,7 @@ fn count(op: &Op, args: &[&Type]) -> Result<(), String> {
         | Op::Slice { .. }
         | Op::Pad { .. }
         | Op::Reduce { .. }
+        | Op::Lines(_)
         | Op::Lu
         | Op::Proj(_) => 1,
         Op::Binary(_) | Op::Compare(_) | Op::Gather | Op::RandomBits { .. } => 2,

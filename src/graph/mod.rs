@@ -16,6 +16,7 @@ mod func;
 pub(crate) mod functions;
 mod infer;
 mod interp;
+mod lines;
 mod literal;
 mod loops;
 mod lu;
@@ -44,6 +45,7 @@ pub use interp::{
     Origin, Schedule, SearchCounts, Source, Tape, Trip, Value, interpret, interpret_counted,
     interpret_values, locate, locate_ended, philox_block, philox_word,
 };
+pub use lines::LineOp;
 pub use literal::Literal;
 pub(crate) use loops::MAX_ROWS;
 pub use loops::{Checkpoints, Policy, Solve, TileOut, Tiles};

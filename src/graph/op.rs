@@ -5,7 +5,9 @@
 //! operands of equal shape. There is no op for a function that can be composed of these ops without losing
 //! accuracy or speed (mean, softplus, silu, norms, normal samples).
 
-use super::{Cond, Custom, Func, Literal, Margins, Observer, Replay, ScalarFn, Solve, Tiles, indices};
+use super::{
+    Cond, Custom, Func, LineOp, Literal, Margins, Observer, Replay, ScalarFn, Solve, Tiles, indices,
+};
 use std::sync::Arc;
 
 /// Defines the elementwise functions of one operand: those with rules of their own, and the rows of the
@@ -234,6 +236,8 @@ pub enum Op {
         /// The axes, ascending.
         axes: Vec<usize>,
     },
+    /// An operation on each line of the last axis. See [`LineOp`].
+    Lines(LineOp),
     /// `(x, index)`: rows `x[index[..]]` along axis 0; `index` is i32 of any shape, clamped to the axis. The
     /// result has the axes of `index`, followed by the other axes of x.
     Gather,
@@ -401,6 +405,7 @@ impl Op {
             Op::Compare(op) => op.name(),
             Op::Select => "select",
             Op::Scalar(f) => f.name(),
+            Op::Lines(op) => op.name(),
             Op::Lincomb { .. } => "lincomb",
             Op::Cast => "cast",
             Op::StopGradient => "stop_gradient",

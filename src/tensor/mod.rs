@@ -12,6 +12,7 @@
 pub(crate) mod caches;
 mod cond;
 mod conv;
+mod cumulative;
 mod custom;
 mod dataset;
 mod display;
@@ -30,11 +31,13 @@ mod locate;
 mod ndarray;
 mod operators;
 mod ops;
+mod order;
 mod output;
 mod philox;
 mod reduce;
 mod rows;
 mod shaping;
+mod statistics;
 mod take;
 #[cfg(test)]
 mod tests;

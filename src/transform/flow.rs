@@ -11,8 +11,8 @@
 
 use super::set::Set;
 use crate::graph::{
-    Cond, Custom, Func, Node, Op, Replay, ReplayValues, ScalarFn, SearchValues, Solve, TripOutputs, Type,
-    UnaryOp, indices,
+    Cond, Custom, Func, LineOp, Node, Op, Replay, ReplayValues, ScalarFn, SearchValues, Solve, TripOutputs,
+    Type, UnaryOp, indices,
 };
 
 /// For each value of each node (one, or the values of a tuple), the inputs that it depends on.
@@ -62,7 +62,7 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
         Op::Custom(c) => custom_flows(c),
         Op::Cond(c) => cond_flows(c),
         Op::StopGradient | Op::Unary(UnaryOp::Sign | UnaryOp::Floor) | Op::Proj(_) => vec![Set::default()],
-        Op::Scalar(ScalarFn::Round) => vec![Set::default()],
+        Op::Scalar(ScalarFn::Round) | Op::Lines(LineOp::CumMax) => vec![Set::default()],
         Op::Scalar(ScalarFn::Polygamma) => vec![[1].into_iter().collect()],
         // The derivative of a solution is one by the matrix, not by its factors.
         Op::LuSolve { .. } => vec![[1, 2].into_iter().collect()],

@@ -6,7 +6,7 @@
 
 use super::flow::{active_args, dependence, num_values};
 use super::{Set, cond, custom, lu, partials, replay, tiles};
-use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceOp, Type};
+use crate::graph::{BinaryOp, Builder, CompareOp, Func, LineOp, Node, NodeId, Op, ReduceOp, Type};
 
 /// The Jacobian-vector product: `(x.., dx..) -> (f(x).., df(x) dx..)`.
 ///
@@ -143,6 +143,7 @@ impl JvpRule<'_> {
                 let r = dx[1].map(|d| self.again(b, &[x[0], d]));
                 add(b, l, r)
             }
+            Op::Lines(LineOp::CumSum { .. }) => Some(self.again(b, &[dx[0]?])),
             Op::Lu => Some(lu::tangent(b, self.y, dx[0]?)),
             Op::LuSolve { transposed } => lu::tangent_of_solution(b, *transposed, (x, self.y), dx),
             Op::Cast
@@ -172,6 +173,7 @@ impl JvpRule<'_> {
             | Op::Iota { .. }
             | Op::Compare(_)
             | Op::StopGradient
+            | Op::Lines(LineOp::CumMax | LineOp::Argsort)
             | Op::RandomBits { .. }
             | Op::Proj(_) => None,
             Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) | Op::Custom(_) | Op::Cond(_) => {

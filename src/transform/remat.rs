@@ -189,6 +189,7 @@ fn is_hard_op(op: &Op) -> bool {
         Op::Dot { .. }
             | Op::Conv { .. }
             | Op::ConvKernel { .. }
+            | Op::Lines(_)
             | Op::Lu
             | Op::LuSolve { .. }
             | Op::RandomBits { .. }

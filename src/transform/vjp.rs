@@ -9,7 +9,7 @@ use super::flow::{active_args, dependence, node_flows, num_values};
 use super::jvp::{AtExtremum, add, float_input, or_zero, spread};
 use super::{Cotangents, Set, TransformError, cond, custom, lu, partials, replay, tiles};
 use crate::array::Shape;
-use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
+use crate::graph::{Builder, Func, LineOp, Node, NodeId, Op, ReduceOp, Type};
 
 /// The vector-Jacobian product: `(x.., g..) -> (f(x).., g df(x)/dx..)`.
 ///
@@ -180,6 +180,9 @@ impl VjpRule<'_> {
                 (_, ta, true) => b.dot(g, x[0], true, ta),
             }),
             Op::Conv { .. } | Op::ConvKernel { .. } => Some(self.convolved(b, g, k)),
+            Op::Lines(LineOp::CumSum { reverse }) => {
+                Some(b.push(Op::Lines(LineOp::CumSum { reverse: !reverse }), &[g], None))
+            }
             Op::Lu => Some(lu::cotangent(b, self.y, g)),
             Op::LuSolve { transposed } => lu::cotangent_of_solution(b, *transposed, (x, self.y), (g, k)),
             Op::Gather => {
@@ -202,6 +205,7 @@ impl VjpRule<'_> {
             | Op::Iota { .. }
             | Op::Compare(_)
             | Op::StopGradient
+            | Op::Lines(LineOp::CumMax | LineOp::Argsort)
             | Op::RandomBits { .. }
             | Op::Proj(_) => None,
             Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) | Op::Custom(_) | Op::Cond(_) => {

@@ -14,6 +14,7 @@ mod conv;
 mod elementwise;
 mod ended;
 mod erf;
+mod lines;
 mod locate;
 mod lockstep;
 mod loops;
@@ -259,6 +260,7 @@ fn array(node: &Node, x: &[&Array]) -> Array {
         Op::Dot { ta, tb } => movement::dot(x[0], x[1], *ta, *tb),
         Op::Conv { margins, turned } => conv::conv(*margins, *turned, x[0], x[1], &shape),
         Op::ConvKernel { margins } => conv::conv_kernel(*margins, x[0], x[1], &shape),
+        Op::Lines(op) => lines::lines(*op, x[0]),
         Op::Lu => lu::lu(x[0]),
         Op::LuSolve { transposed } => lu::lu_solve(x[0], x[2], *transposed),
         Op::RandomBits { stream } => {

@@ -2,8 +2,8 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Margins, Op, Policy, ReduceOp, Replay,
-    ScalarFn, Solve, Taps, TileOut, Tiles, Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, LineOp, Literal, Margins, Op, Policy, ReduceOp,
+    Replay, ScalarFn, Solve, Taps, TileOut, Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -83,6 +83,9 @@ impl Statement {
         }
         if let Some(op) = BinaryOp::named(name) {
             return Ok(Op::Binary(op));
+        }
+        if let Some(op) = LineOp::named(name) {
+            return Ok(Op::Lines(op));
         }
         if let Some(f) = ScalarFn::named(name) {
             return Ok(Op::Scalar(f));

@@ -119,6 +119,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
         | Op::Binary(_)
         | Op::Compare(_)
         | Op::Scalar(_)
+        | Op::Lines(_)
         | Op::Select
         | Op::Cast
         | Op::StopGradient

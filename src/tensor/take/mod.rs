@@ -1,8 +1,9 @@
-//! Indexing by tensors: rows of the first axis.
+//! Indexing by tensors: rows of the first axis, and elements of any axis ([`along`]).
 //!
 //! Negative indices count from the end, whether an index is concrete or traced. The operations of the graph only
 //! clamp, so this module converts negative indices before it records them.
 
+mod along;
 #[cfg(test)]
 mod tests;
 
@@ -37,7 +38,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn take(&self, index: &Tensor) -> Tensor {
-        Tensor::op(Op::Gather, &[self, &self.rows_of("take", index)], None)
+        Tensor::op(Op::Gather, &[self, &self.places("take", index, 0)], None)
     }
 
     /// Rows of the first axis at an index that does not count from the end: it is clamped to the axis, whether it is
@@ -59,26 +60,26 @@ impl Tensor {
     /// If a concrete index is out of range, or the updates have another shape or element type.
     #[track_caller]
     pub fn scatter_add(&self, index: &Tensor, updates: &Tensor) -> Tensor {
-        Tensor::op(Op::ScatterAdd, &[self, &self.rows_of("scatter_add", index), updates], None)
+        Tensor::op(Op::ScatterAdd, &[self, &self.places("scatter_add", index, 0), updates], None)
     }
 
-    /// An index into the first axis as i32, with negative numbers converted. A concrete index is in range.
+    /// An index into an axis as i32, with negative numbers converted. A concrete index is in range.
     #[track_caller]
-    fn rows_of(&self, name: &str, index: &Tensor) -> Tensor {
-        match self.shape().first() {
-            // The operation refuses an axis without rows.
+    fn places(&self, name: &str, index: &Tensor, axis: usize) -> Tensor {
+        match self.shape().get(axis) {
+            // The operation refuses an axis without elements.
             None | Some(0) => index.cast(DType::I32),
             Some(&n) if index.is_traced() => wrapped(index, n),
-            Some(&n) => self.known_rows(name, index, n),
+            Some(&n) => self.known_places(name, index, (axis, n)),
         }
     }
 
     #[track_caller]
-    fn known_rows(&self, name: &str, index: &Tensor, n: usize) -> Tensor {
+    fn known_places(&self, name: &str, index: &Tensor, (axis, n): (usize, usize)) -> Tensor {
         let (rows, wanted) = (n as f64, index.to_vec());
         if let Some(i) = wanted.iter().find(|&&i| !(-rows..rows).contains(&i)) {
             panic!(
-                "{name}: index {i} is out of range for axis 0 of {}, of length {n}: it must be from -{n} to {}",
+                "{name}: index {i} is out of range for axis {axis} of {}, of length {n}: it must be from -{n} to {}",
                 self.ty(),
                 n - 1
             );

@@ -42,7 +42,7 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[MappedValue], n:
         Op::Dot { ta, tb } => Product { n, rank: node.ty.shape().rank(), ta: *ta, tb: *tb }.emit(b, x),
         Op::Conv { .. } if x[0].on && !x[1].on => images(b, &node.op, x, n),
         Op::Conv { .. } | Op::ConvKernel { .. } => all(b, node.op.clone(), x, n),
-        Op::Lu => first(b, Op::Lu),
+        Op::Lu | Op::Lines(_) => first(b, node.op.clone()),
         Op::LuSolve { .. } if !x[0].on && !x[1].on => columns_of_examples(b, &node.op, x, n),
         Op::LuSolve { .. } => all(b, node.op.clone(), x, n),
         Op::Gather => gather(b, x, n),

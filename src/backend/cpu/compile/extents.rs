@@ -11,6 +11,7 @@ use crate::backend::cpu::memory::ALIGN;
 use crate::backend::cpu::run::conv::{Conv, Form};
 use crate::backend::cpu::run::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use crate::backend::cpu::run::dot::{Dot, Term};
+use crate::backend::cpu::run::lines::Lines;
 use crate::backend::cpu::run::lu::{Lu, LuSolve};
 use crate::backend::cpu::run::observe::Observe;
 use crate::backend::cpu::run::packed::Packed;
@@ -115,6 +116,12 @@ impl Step {
             Step::Dot(d) => d.each_span(level, f),
             Step::Conv(c) => c.each_span(f),
             Step::DeferredProduct(l) => l.each_span(f),
+            Step::Lines(lines) => {
+                let (len, result) = (lines.n * lines.count, lines.result().size());
+                let Lines { src, dst, elem, .. } = lines;
+                f(src, elements(len, elem.size(), Access::Read));
+                f(dst, elements(len, result, Access::Write));
+            }
             Step::Lu(Lu { src, dst, double, n, count }) => {
                 f(src, elements(*count * *n * *n, float(*double), Access::Read));
                 f(dst, elements(*count * (*n + 1) * *n, float(*double), Access::Write));

@@ -300,6 +300,7 @@ impl Lower<'_> {
             }
             Op::Dot { .. } => self.dot(unit),
             Op::Conv { .. } | Op::ConvKernel { .. } => self.conv(id),
+            Op::Lines(op) => self.lines(id, *op),
             Op::Lu => self.lu(id),
             Op::LuSolve { transposed } => self.lu_solve(id, *transposed),
             Op::RandomBits { stream } => {

@@ -180,6 +180,7 @@ pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
                 Step::Dot(d) => d.run(env, inner.level),
                 Step::Conv(c) => c.run(env, inner.level),
                 Step::DeferredProduct(l) => l.run(env, inner.level),
+                Step::Lines(l) => l.run(env),
                 Step::Lu(l) => l.run(env, inner.level),
                 Step::LuSolve(l) => l.run(env, inner.level),
                 Step::Random(r) => r.run(env, inner.level),

@@ -1,7 +1,7 @@
 //! The steps of a plan and their execution.
 //!
 //! [`exec`] runs the [steps](step) of a plan in order. Each kind of step has a file: [strip programs](program), products
-//! ([`dot`], [`conv`]), linear systems ([`lu`]), copies ([`copy`]), loops ([`loops`], [`lockstep`], [`replay`]), [`tiles`] and [`cond`]. Loops keep
+//! ([`dot`], [`conv`]), lines of the last axis ([`lines`]), linear systems ([`lu`]), copies ([`copy`]), loops ([`loops`], [`lockstep`], [`replay`]), [`tiles`] and [`cond`]. Loops keep
 //! their step times and states in a [`tape`].
 
 pub mod batch;
@@ -11,6 +11,7 @@ pub mod conv;
 pub mod copy;
 pub mod dot;
 pub mod exec;
+pub mod lines;
 pub mod lockstep;
 pub mod lockstep_search;
 pub mod loops;

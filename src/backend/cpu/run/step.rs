@@ -5,6 +5,7 @@ use super::cond::Cond;
 use super::conv::Conv;
 use super::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use super::dot::Dot;
+use super::lines::Lines;
 use super::loops::Solve;
 use super::lu::{Lu, LuSolve};
 use super::observe::Observe;
@@ -25,6 +26,7 @@ pub(crate) enum Step {
     Dot(Dot),
     Conv(Conv),
     DeferredProduct(DeferredProduct),
+    Lines(Lines),
     Lu(Lu),
     LuSolve(LuSolve),
     Random(Random),
@@ -47,6 +49,7 @@ impl Step {
             Step::Dot(_) => "product",
             Step::Conv(_) => "convolution",
             Step::DeferredProduct(_) => "deferred product",
+            Step::Lines(_) => "lines",
             Step::Lu(_) => "factorization",
             Step::LuSolve(_) => "linear systems",
             Step::Random(_) => "random words",
@@ -72,6 +75,7 @@ impl Step {
             Step::Dot(d) => d.cost(),
             Step::Conv(c) => c.cost(),
             Step::DeferredProduct(l) => l.cost(),
+            Step::Lines(l) => l.cost(),
             Step::Lu(l) => l.cost(),
             Step::LuSolve(l) => l.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
