@@ -102,12 +102,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         }
         Op::Lines(op) => super::lines::lines(*op, args[0]),
         Op::Gather => gather(args[0], args[1]),
-        Op::ScatterAdd => {
-            let rows = gather(args[0], args[1])?;
-            need(rows.dtype() != DType::Bool, || "bools cannot be summed: cast them".into())?;
-            need(&rows == args[2], || format!("the updates must be {rows}"))?;
-            Ok(args[0].clone())
-        }
+        Op::ScatterAdd => scatter_add([args[0], args[1], args[2]]),
         Op::Dot { ta, tb } => dot(*ta, *tb, args[0], args[1]),
         Op::Conv { margins, turned } => conv::conv(*margins, *turned, args[0], args[1]),
         Op::ConvKernel { margins } => conv::conv_kernel(*margins, args[0], args[1]),
@@ -127,6 +122,13 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             _ => Err("the operand is not a tuple".into()),
         },
     }
+}
+
+fn scatter_add([x, index, updates]: [&Type; 3]) -> Inferred {
+    let rows = gather(x, index)?;
+    need(rows.dtype() != DType::Bool, || "bools cannot be summed: cast them".into())?;
+    need(&rows == updates, || format!("the updates must be {rows}"))?;
+    Ok(x.clone())
 }
 
 fn constant(literal: &Literal, hint: Option<&Type>) -> Inferred {

@@ -174,7 +174,7 @@ mod tests {
     fn drawn_lines_are_sorted_summed_and_bounded_as_one_by_one() {
         let (mut draw, mut seen) = (Draw(393), [0; 3]);
         for case in 0..num_cases(60) {
-            let shape: Vec<usize> = (0..1 + draw.below(3)).map(|_| draw.one(&[0, 1, 2, 3, 7, 17])).collect();
+            let shape: Vec<usize> = (0..=draw.below(3)).map(|_| draw.one(&[0, 1, 2, 3, 7, 17])).collect();
             let axis = draw.below(shape.len());
             let dtype = draw.one(&[DType::F64, DType::F64, DType::F32, DType::I32, DType::U32]);
             let x = drawn(&mut draw, &shape, dtype.is_float());

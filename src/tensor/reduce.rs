@@ -18,13 +18,13 @@ impl Tensor {
         Tensor::op(Op::Reduce { op, axes }, &[self], None)
     }
 
-    fn all_axes(&self) -> Vec<usize> {
+    pub(super) fn every_axis(&self) -> Vec<usize> {
         (0..self.rank()).collect()
     }
 
     /// Sum of all elements, of rank 0. The sum of bools is their count, in i32. Sums of integers wrap.
     pub fn sum(&self) -> Tensor {
-        self.reduce(ReduceOp::Sum, &self.all_axes())
+        self.reduce(ReduceOp::Sum, &self.every_axis())
     }
 
     /// Sum over the given axes, which are removed; see [`Tensor::sum`].
@@ -44,7 +44,7 @@ impl Tensor {
 
     /// Mean of all elements, of rank 0; NaN if the tensor is empty. The mean of integers or bools is f64.
     pub fn mean(&self) -> Tensor {
-        self.mean_axes(&self.all_axes())
+        self.mean_axes(&self.every_axis())
     }
 
     /// Mean over the given axes, which are removed; see [`Tensor::mean`].
@@ -80,7 +80,7 @@ impl Tensor {
     /// If there are no elements.
     #[track_caller]
     pub fn max(&self) -> Tensor {
-        self.extremum("max", ReduceOp::Max, &self.all_axes())
+        self.extremum("max", ReduceOp::Max, &self.every_axis())
     }
 
     /// Minimum of all elements, of rank 0; NaN if any element is NaN.
@@ -89,7 +89,7 @@ impl Tensor {
     /// If there are no elements.
     #[track_caller]
     pub fn min(&self) -> Tensor {
-        self.extremum("min", ReduceOp::Min, &self.all_axes())
+        self.extremum("min", ReduceOp::Min, &self.every_axis())
     }
 
     #[track_caller]

@@ -4,10 +4,6 @@ use super::Tensor;
 use crate::array::DType;
 
 impl Tensor {
-    fn axes(&self) -> Vec<usize> {
-        (0..self.rank()).collect()
-    }
-
     /// The number of elements that a reduction over these axes takes together.
     fn len_of(&self, axes: &[usize]) -> usize {
         axes.iter().map(|&axis| self.shape()[axis]).product()
@@ -28,7 +24,7 @@ impl Tensor {
     /// assert_eq!(gradient.to_vec(), [0.0, 6.0, 0.0]);
     /// ```
     pub fn prod(&self) -> Tensor {
-        self.prod_axes(&self.axes())
+        self.prod_axes(&self.every_axis())
     }
 
     /// The product over the given axes, which are removed; see [`Tensor::prod`].
@@ -52,7 +48,7 @@ impl Tensor {
 
     /// Whether an element of a bool tensor is true; false if there are none.
     pub fn any(&self) -> Tensor {
-        self.any_axes(&self.axes())
+        self.any_axes(&self.every_axis())
     }
 
     /// Whether an element along the given axes, which are removed, is true.
@@ -63,12 +59,12 @@ impl Tensor {
 
     /// Whether all elements of a bool tensor are true; true if there are none.
     pub fn all(&self) -> Tensor {
-        self.all_axes_true(&self.axes())
+        self.all_axes(&self.every_axis())
     }
 
     /// Whether all elements along the given axes, which are removed, are true.
     #[track_caller]
-    pub fn all_axes_true(&self, axes: &[usize]) -> Tensor {
+    pub fn all_axes(&self, axes: &[usize]) -> Tensor {
         self.truth("all").sum_axes(axes).eq(self.len_of(axes) as i32)
     }
 
@@ -81,7 +77,7 @@ impl Tensor {
     /// The variance of all elements: the mean of the squares of the differences from the mean. (For the variance of a
     /// population from which n elements were drawn, multiply by `n / (n - 1)`.)
     pub fn var(&self) -> Tensor {
-        self.var_axes(&self.axes())
+        self.var_axes(&self.every_axis())
     }
 
     /// The variance over the given axes, which are removed; see [`Tensor::var`].
@@ -94,7 +90,7 @@ impl Tensor {
 
     /// The standard deviation of all elements: the square root of [`var`](Tensor::var). Its derivative is 0 if it is 0.
     pub fn std(&self) -> Tensor {
-        self.std_axes(&self.axes())
+        self.std_axes(&self.every_axis())
     }
 
     /// The standard deviation over the given axes, which are removed; see [`Tensor::std`].
@@ -117,7 +113,7 @@ impl Tensor {
     /// assert_eq!(Tensor::from([3e200, 4e200]).norm().item(), 5e200);
     /// ```
     pub fn norm(&self) -> Tensor {
-        self.norm_axes(&self.axes())
+        self.norm_axes(&self.every_axis())
     }
 
     /// The Euclidean norm over the given axes, which are removed; see [`Tensor::norm`].
@@ -135,7 +131,7 @@ impl Tensor {
 
     /// `ln(e^x_1 + .. + e^x_n)` of all elements, without overflow; -infinity if there are none.
     pub fn logsumexp(&self) -> Tensor {
-        self.logsumexp_axes(&self.axes())
+        self.logsumexp_axes(&self.every_axis())
     }
 
     /// The logarithm of the sum of exponentials over the given axes, which are removed; see [`Tensor::logsumexp`].
@@ -228,7 +224,7 @@ mod tests {
                 columns.iter().map(|c| f64::from(u8::from(f(c)))).collect::<Vec<_>>()
             };
             near(up.any_axes(&[0]), whether(&|c| c.iter().any(|&x| x > 0.0)), "any");
-            near(up.all_axes_true(&[0]), whether(&|c| c.iter().all(|&x| x > 0.0)), "all");
+            near(up.all_axes(&[0]), whether(&|c| c.iter().all(|&x| x > 0.0)), "all");
         }
     }
 

@@ -126,47 +126,62 @@ fn share(b: &mut Builder, less: NodeId, more: NodeId, x: [NodeId; 2]) -> Partial
 
 /// The derivative of `y = f(x..)` with respect to operand `k`.
 pub(super) fn scalar(b: &mut Builder, f: ScalarFn, x: &[NodeId], y: NodeId, k: usize) -> Partial {
-    let like = x[0];
-    let number = |b: &mut Builder, c: f64| b.splat_like(like, c);
-    let of = |b: &mut Builder, f: ScalarFn, x: &[NodeId]| b.push(Op::Scalar(f), x, None);
-    match (f, k) {
-        (ScalarFn::Tan, _) => {
+    if let &[x] = x { of_one(b, f, x, y) } else { of_two(b, f, x, (y, k)) }
+}
+
+fn push(b: &mut Builder, f: ScalarFn, x: &[NodeId]) -> NodeId {
+    b.push(Op::Scalar(f), x, None)
+}
+
+fn of_one(b: &mut Builder, f: ScalarFn, x: NodeId, y: NodeId) -> Partial {
+    let number = |b: &mut Builder, c: f64| b.splat_like(x, c);
+    match f {
+        ScalarFn::Tan => {
             let (one, square) = (number(b, 1.0), b.mul(y, y));
             Partial::Times(b.add(one, square))
         }
-        (ScalarFn::Asin | ScalarFn::Acos, _) => {
-            let squares = between(b, x[0]);
+        ScalarFn::Asin | ScalarFn::Acos => {
+            let squares = between(b, x);
             let root = b.unary(UnaryOp::Sqrt, squares);
             Partial::Over(if f == ScalarFn::Asin { root } else { b.neg(root) })
         }
-        (ScalarFn::Sinh, _) => Partial::Times(of(b, ScalarFn::Cosh, x)),
-        (ScalarFn::Cosh, _) => Partial::Times(of(b, ScalarFn::Sinh, x)),
-        (ScalarFn::Asinh, _) => {
+        ScalarFn::Sinh => Partial::Times(push(b, ScalarFn::Cosh, &[x])),
+        ScalarFn::Cosh => Partial::Times(push(b, ScalarFn::Sinh, &[x])),
+        ScalarFn::Asinh => {
             let one = number(b, 1.0);
-            Partial::Over(of(b, ScalarFn::Hypot, &[x[0], one]))
+            Partial::Over(push(b, ScalarFn::Hypot, &[x, one]))
         }
-        (ScalarFn::Acosh, _) => {
+        ScalarFn::Acosh => {
             let one = number(b, 1.0);
-            let roots = [b.sub(x[0], one), b.add(x[0], one)].map(|x| b.unary(UnaryOp::Sqrt, x));
+            let roots = [b.sub(x, one), b.add(x, one)].map(|x| b.unary(UnaryOp::Sqrt, x));
             Partial::Over(b.mul(roots[0], roots[1]))
         }
-        (ScalarFn::Atanh, _) => Partial::Over(between(b, x[0])),
-        (ScalarFn::Log2, _) => Partial::Over(b.scale(x[0], std::f64::consts::LN_2)),
-        (ScalarFn::Log10, _) => Partial::Over(b.scale(x[0], std::f64::consts::LN_10)),
-        (ScalarFn::Round, _) | (ScalarFn::Polygamma, 0) => Partial::Zero,
-        (ScalarFn::ErfInv, _) => {
+        ScalarFn::Atanh => Partial::Over(between(b, x)),
+        ScalarFn::Log2 => Partial::Over(b.scale(x, std::f64::consts::LN_2)),
+        ScalarFn::Log10 => Partial::Over(b.scale(x, std::f64::consts::LN_10)),
+        ScalarFn::Round => Partial::Zero,
+        ScalarFn::ErfInv => {
             let square = b.mul(y, y);
             let growing = b.unary(UnaryOp::Exp, square);
             Partial::Times(b.scale(growing, 1.0 / std::f64::consts::FRAC_2_SQRT_PI))
         }
-        (ScalarFn::LnGamma, _) => {
+        ScalarFn::LnGamma => {
             let order = number(b, 0.0);
-            Partial::Times(of(b, ScalarFn::Polygamma, &[order, x[0]]))
+            Partial::Times(push(b, ScalarFn::Polygamma, &[order, x]))
         }
+        _ => unreachable!("invariant: {} has two operands", f.name()),
+    }
+}
+
+fn of_two(b: &mut Builder, f: ScalarFn, x: &[NodeId], (y, k): (NodeId, usize)) -> Partial {
+    let like = x[0];
+    let number = |b: &mut Builder, c: f64| b.splat_like(like, c);
+    match (f, k) {
+        (ScalarFn::Polygamma, 0) => Partial::Zero,
         (ScalarFn::Polygamma, _) => {
             let one = number(b, 1.0);
             let order = b.add(x[0], one);
-            Partial::Times(of(b, ScalarFn::Polygamma, &[order, x[1]]))
+            Partial::Times(push(b, ScalarFn::Polygamma, &[order, x[1]]))
         }
         (ScalarFn::Pow, 0) => {
             // At b = 0 the derivative is 0, also where a^(b - 1) is infinite.
@@ -174,7 +189,7 @@ pub(super) fn scalar(b: &mut Builder, f: ScalarFn, x: &[NodeId], y: NodeId, k: u
             let is_constant = b.compare(CompareOp::Eq, x[1], zero);
             let lower = b.sub(x[1], one);
             let exponent = b.select(is_constant, one, lower);
-            let power = of(b, ScalarFn::Pow, &[x[0], exponent]);
+            let power = push(b, ScalarFn::Pow, &[x[0], exponent]);
             Partial::Times(b.mul(x[1], power))
         }
         (ScalarFn::Pow, _) => {
@@ -190,12 +205,12 @@ pub(super) fn scalar(b: &mut Builder, f: ScalarFn, x: &[NodeId], y: NodeId, k: u
             // a - y is a multiple of b: rounding removes the error of the quotient.
             let multiple = b.sub(x[0], y);
             let quotient = b.div(multiple, x[1]);
-            let whole = of(b, ScalarFn::Round, &[quotient]);
+            let whole = push(b, ScalarFn::Round, &[quotient]);
             Partial::Times(b.neg(whole))
         }
         (ScalarFn::Atan2, k) => {
             // With r = hypot(y, x): x / r^2 and -y / r^2, without overflow of r^2.
-            let r = of(b, ScalarFn::Hypot, x);
+            let r = push(b, ScalarFn::Hypot, x);
             let other = b.div(x[1 - k], r);
             let rate = b.div(other, r);
             Partial::Times(if k == 0 { rate } else { b.neg(rate) })
@@ -207,6 +222,7 @@ pub(super) fn scalar(b: &mut Builder, f: ScalarFn, x: &[NodeId], y: NodeId, k: u
             let r = b.select(is_origin, one, y);
             Partial::Times(b.div(x[k], r))
         }
+        _ => unreachable!("invariant: {} has one operand", f.name()),
     }
 }
 

@@ -94,6 +94,17 @@ def binary(name, a, b, near):
     return y
 
 
+def lines(name, x, near):
+    """Operations along the last axis."""
+    if name == "argsort":
+        return Number(np.argsort(x.v, axis=-1, kind="stable").astype(float))
+    if name != "cummax":
+        turn = slice(None, None, -1) if name == "cumsum_back" else slice(None)
+        return linear(lambda v: np.cumsum(v[..., turn], axis=-1)[..., turn], x)
+    # A maximum has no derivative here: the program takes the element at its place.
+    return Number(np.maximum.accumulate(x.v, axis=-1)) if x.e is None else still(np.maximum.accumulate(x.v, axis=-1), x.e.shape[0])
+
+
 def reduce(name, axes, x, near):
     axes = tuple(axes)
     if name == "reduce_sum":
@@ -264,6 +275,8 @@ class Program:
             return Number(np.broadcast_to(np.arange(shape[axis], dtype=float).reshape(along), shape).copy())
         if op in ("add", "sub", "mul", "div", "max", "min", "and", "or"):
             return binary(op, x[0], x[1], near)
+        if op in ("cumsum", "cumsum_back", "cummax", "argsort"):
+            return lines(op, x[0], near)
         if op in SCALAR:
             return scalar(op, x, near)
         if op in ("eq", "ne", "lt", "le"):

@@ -113,6 +113,7 @@ impl Grow<'_> {
             }
             7 => self.shift(),
             8 => self.repeat(),
+            9 if self.draws.below(2) == 0 => self.lines(),
             9 => self.reduce(),
             10 => self.product(),
             11 => self.rows(),
@@ -272,6 +273,22 @@ impl Grow<'_> {
         }
         let column = self.b.reshape(x, [1, s[0]]);
         Some(self.b.broadcast(column, &Shape::from([3, s[0]]), vec![0, 1]))
+    }
+
+    /// An operation along the last axis; orders are of integers, because those of almost equal floats differ.
+    fn lines(&mut self) -> Option<NodeId> {
+        let x = self.pick(|t| t.is_float() && t.shape().rank() > 0)?;
+        let op = self.draws.of(&LineOp::ALL);
+        let y = if op == LineOp::Argsort {
+            let four = self.b.scale(x, 4.0);
+            let whole = self.b.cast(four, DType::I32);
+            let order = self.b.push(Op::Lines(op), &[whole], None);
+            let order = self.b.cast(order, self.recipe.float);
+            self.b.scale(order, 0.125)
+        } else {
+            self.b.push(Op::Lines(op), &[x], None)
+        };
+        Some(self.b.unary(UnaryOp::Sin, y))
     }
 
     fn reduce(&mut self) -> Option<NodeId> {

@@ -165,7 +165,7 @@ mod tests {
     fn drawn_elements_are_those_of_loops_and_their_cotangents_are_counts() {
         let (mut draw, mut seen) = (Draw(398), [0; 3]);
         for case in 0..num_cases(60) {
-            let shape: Vec<usize> = (0..1 + draw.below(3)).map(|_| draw.below(5)).collect();
+            let shape: Vec<usize> = (0..=draw.below(3)).map(|_| draw.below(5)).collect();
             let axis = draw.below(shape.len());
             let n = shape[axis];
             let mut of_index: Vec<usize> =
@@ -231,7 +231,7 @@ mod tests {
                 for start in -2..=n as i32 + 1 {
                     let from = start.clamp(0, (n - len) as i32) as usize;
                     let read = jit(move |x: Tensor, s: Tensor| x.dynamic_slice(axis, &s, len));
-                    let got = read.call(&x, &Tensor::from(start)).unwrap();
+                    let got = read.call(&x, Tensor::from(start)).unwrap();
                     assert_eq!(got.to_vec(), x.slice(axis, from..from + len).to_vec());
                     let written = x.dynamic_update(axis, &Tensor::from(start), &(got * 0.0 - 1.0));
                     let parts = [

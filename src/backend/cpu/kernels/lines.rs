@@ -6,6 +6,8 @@ use crate::graph::LineOp;
 pub trait Element: Copy + PartialOrd {
     /// The sum; of integers, it wraps.
     fn plus(self, other: Self) -> Self;
+    /// Whether it is not NaN.
+    fn is_number(self) -> bool;
     /// A number with the order of the elements, in which -0 equals 0 and NaNs are equal and last.
     fn key(self) -> u64;
 }
@@ -16,6 +18,10 @@ macro_rules! floats {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
+            }
+            #[inline(always)]
+            fn is_number(self) -> bool {
+                !self.is_nan()
             }
             #[inline(always)]
             fn key(self) -> u64 {
@@ -40,6 +46,10 @@ impl Element for i32 {
         self.wrapping_add(other)
     }
     #[inline(always)]
+    fn is_number(self) -> bool {
+        true
+    }
+    #[inline(always)]
     fn key(self) -> u64 {
         u64::from(self as u32 ^ (1 << 31))
     }
@@ -49,6 +59,10 @@ impl Element for u32 {
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
+    }
+    #[inline(always)]
+    fn is_number(self) -> bool {
+        true
     }
     #[inline(always)]
     fn key(self) -> u64 {
@@ -74,8 +88,9 @@ pub fn cumulative_maxima<T: Element>(n: usize, x: &[T], out: &mut [T]) {
     for (x, out) in x.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
         let mut most = x[0];
         for (&x, out) in x.iter().zip(out) {
-            // A NaN is not at most `most`, and nothing is more than a NaN.
-            if !(x <= most) && most.partial_cmp(&most).is_some() {
+            // A NaN has no order; the first one stays.
+            let is_more = x.partial_cmp(&most).map_or(most.is_number(), std::cmp::Ordering::is_gt);
+            if is_more {
                 most = x;
             }
             *out = most;

@@ -9,7 +9,9 @@
 mod systems;
 
 use crate::array::{Array, DType, Data};
-use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, Op, ReduceOp, Type, UnaryOp, interpret};
+use crate::graph::{
+    BinaryOp, Builder, CompareOp, Func, LineOp, Node, Op, ReduceOp, ScalarFn, Type, UnaryOp, interpret,
+};
 
 /// A value and the radius of each of its elements.
 pub(super) struct Ball {
@@ -123,6 +125,18 @@ fn radii(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
             let rounded = |(m, s): (f64, f64)| if m == 0.0 { 0.0 } else { m + 2.0 * TERMS as f64 * unit * s };
             moved.into_iter().zip(sizes).map(rounded).collect()
         }
+        Op::Lines(LineOp::CumSum { .. }) => {
+            let (moved, sizes) = (in_f64(node, &[&x[0].radii()]), in_f64(node, &[&x[0].sizes()]));
+            let terms = x[0].value.shape().last().copied().unwrap_or(0);
+            // The order of the additions is specified, so rounding is equal if the terms are equal.
+            let rounded = |(m, s): (f64, f64)| if m == 0.0 { 0.0 } else { m + 2.0 * terms as f64 * unit * s };
+            moved.into_iter().zip(sizes).map(rounded).collect()
+        }
+        Op::Lines(LineOp::CumMax) => in_f64(node, &[&x[0].radii()]),
+        Op::Lines(LineOp::Argsort) => {
+            assert!(x[0].is_exact(), "sorted elements must be exact");
+            vec![0.0; value.data().len()]
+        }
         Op::Reduce { op: ReduceOp::Sum, axes } => {
             let terms: usize = axes.iter().map(|&a| x[0].value.shape()[a]).product();
             let (moved, sizes) = (in_f64(node, &[&x[0].radii()]), in_f64(node, &[&x[0].sizes()]));
@@ -182,6 +196,8 @@ fn roundings(op: &Op, exact: bool, value: &Data) -> f64 {
         // Levels without a fused multiply-add round twice per term.
         Op::Lincomb { coeffs } => 2.0 * coeffs.len() as f64,
         _ if exact => 0.0,
+        // The error of the standard library, or of a sum of terms, for another operand.
+        Op::Scalar(_) => 16.0,
         _ => 2.0,
     }
 }
@@ -191,6 +207,8 @@ fn roundings(op: &Op, exact: bool, value: &Data) -> f64 {
 fn size(op: &Op, v: &[f64], y: f64) -> f64 {
     match op {
         Op::Lincomb { coeffs } => coeffs.iter().zip(v).map(|(c, v)| (f64::from_bits(*c) * v).abs()).sum(),
+        // Near a zero, terms of the size of ln Gamma(12) cancel.
+        Op::Scalar(ScalarFn::LnGamma | ScalarFn::Polygamma) => 20.0 + y.abs(),
         _ => y.abs(),
     }
 }

@@ -6,8 +6,8 @@ use crate::array::{Array, DType, Shape};
 use crate::graph::functions::Domain;
 use crate::graph::tests::arbitrary::regular;
 use crate::graph::{
-    BinaryOp, Builder, CompareOp, FloatFn, Func, Literal, Margins, NodeId, Op, ReduceOp, ScalarFn, Type,
-    UnaryOp,
+    BinaryOp, Builder, CompareOp, FloatFn, Func, LineOp, Literal, Margins, NodeId, Op, ReduceOp, ScalarFn,
+    Type, UnaryOp,
 };
 use std::sync::Arc;
 
@@ -191,7 +191,15 @@ fn rows(rng: &mut Rng, b: &mut Builder, x: NodeId) -> Option<NodeId> {
         let literal = Literal::Array(Arc::new(Array::from_vec([num], index)));
         b.push(Op::Const(literal), &[], Some(&Type::array(DType::I32, [num])))
     };
-    Some(match rng.below(5) {
+    Some(match rng.below(7) {
+        5 if ty.dtype() != DType::Bool => {
+            let sums = [LineOp::CumSum { reverse: false }, LineOp::CumSum { reverse: true }, LineOp::CumMax];
+            b.push(Op::Lines(sums[rng.below(sums.len())]), &[x], None)
+        }
+        6 if !ty.is_float() || matches!(b.node(x).op, Op::Input(_)) => {
+            let x = if ty.dtype() == DType::Bool { b.cast(x, DType::I32) } else { x };
+            b.push(Op::Lines(LineOp::Argsort), &[x], None)
+        }
         0 | 1 => b.push(Op::Gather, &[x, index], None),
         2 if ty.is_float() => {
             let some = b.push(Op::Gather, &[x, index], None);
@@ -339,7 +347,7 @@ fn every_operation_without_a_body_is_drawn() {
         "sub",
         "transpose",
     ];
-    let scalars = ScalarFn::ALL.iter().map(|f| f.name());
+    let scalars = ScalarFn::ALL.iter().map(|f| f.name()).chain(LineOp::ALL.map(LineOp::name));
     let ops = others.into_iter().chain(FloatFn::ALL.iter().map(|f| f.op().name())).chain(scalars).collect();
     assert_eq!(names, ops);
 }

@@ -1,7 +1,7 @@
 //! Random functions: what they draw.
 
 use super::*;
-use crate::graph::{FloatFn, ScalarFn};
+use crate::graph::{FloatFn, LineOp, ScalarFn};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
@@ -156,6 +156,7 @@ fn each_axis_of_each_operation_has_no_one_and_more_elements() {
         .into_iter()
         .chain(FloatFn::ALL.iter().map(|f| f.op().name()))
         .chain(ScalarFn::ALL.iter().map(|f| f.name()))
+        .chain(LineOp::ALL.map(LineOp::name))
     {
         let of_op = drawn.get(op).unwrap_or_else(|| panic!("{op} is not drawn"));
         assert!(!of_op.is_empty(), "{op} has no axes");
