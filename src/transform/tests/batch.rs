@@ -172,7 +172,7 @@ fn directions_of_a_derivative_share_the_search() {
         })
     };
     let mut loops = 0;
-    let derivatives = samples(400).enumerate().filter(|(_, (what, ..))| !what.starts_with("seed"));
+    let derivatives = samples(800).enumerate().filter(|(_, (what, ..))| !what.starts_with("seed"));
     for (seed, (what, f, x)) in derivatives.filter(|(_, (_, f, _))| !taps(f)) {
         // The inputs after the seventh are cotangents and tangents.
         let mapped: Vec<bool> = (0..x.len()).map(|k| k >= 7).collect();
