@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 /// The largest number of unknowns for which the gradient goes through the columns of W. Beyond it, the gradient goes
 /// through products of W and the stages. Measured: with 32 unknowns columns are faster, with 50 products are.
-const COLUMNS_MAX: usize = 48;
+pub(super) const COLUMNS_MAX: usize = 48;
 
 /// Rosenbrock stages of a traced field.
 #[derive(Clone)]

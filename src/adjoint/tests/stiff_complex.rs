@@ -5,7 +5,8 @@
 //! directions of time; 1 to 6 uneven steps; Rodas5P and Rosenbrock23. The gradient is with respect to all coefficients of the
 //! field, y0, t0 and t1.
 
-use super::complex::{Complex, STEP, System, solve};
+use super::complex::{System, solve};
+use crate::ode::tests::complex::{Complex, STEP};
 use crate::ode::tests::draw::{Draw, num_cases};
 use crate::ode::{Mass, Method, Ode, StepTo};
 use crate::tensor::{Tensor, grad};

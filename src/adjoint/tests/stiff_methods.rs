@@ -3,6 +3,7 @@
 //! Ranges: a drawn problem of three components with one rate in `1..1e4`, with and without t in the field; both
 //! directions of time; Rodas5P and Rosenbrock23; rtol in `1e-8..1e-4`; up to 3 saved times, in f64 and f32 leaves.
 
+use crate::adjoint::rosenbrock::COLUMNS_MAX;
 use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::array::DType;
 use crate::ode::tests::draw::{Draw, num_cases};
@@ -263,6 +264,7 @@ fn second_derivatives_are_those_of_differences() {
 #[test]
 fn a_large_system_has_the_derivatives_of_its_parts() {
     let (mut draw, num) = (Draw(386), 17);
+    assert!(3 * num > COLUMNS_MAX);
     for case in 0..num_cases(2) {
         let c = Case::draw(&mut draw);
         let y0: Vec<f64> = (0..num * 3).map(|_| draw.uniform(-1.0, 1.0)).collect();

@@ -3,6 +3,7 @@
 mod accuracy;
 mod bounces;
 mod bounds;
+pub(crate) mod complex;
 mod constrained;
 mod control;
 mod convergence;

@@ -10,17 +10,14 @@
 //! with resets that commute or do not; terminal events and n-th occurrences; saved times at and an ulp beside
 //! events and steps, saved steps, t0 and t1.
 
+use super::complex::{Complex as C, STEP};
 use super::draw::{Draw, num_cases};
 use crate::ode::plain::{Ran, run};
 use crate::ode::*;
 use case::{Case, List, Mixed};
-use complex::C;
 use std::array::from_fn;
 
 mod case;
-mod complex;
-
-const EPS: f64 = 1e-30;
 
 /// The results in complex numbers.
 #[derive(Default)]
@@ -146,9 +143,9 @@ impl Reference<'_> {
         let theta = (at - step.t.re) / step.h.re;
         let value =
             |step: &Step, field: &Mixed<C>, theta: C| field.when(which, step.time(theta), &step.at(theta)).im;
-        let by_theta = value(&step.real(), &re_field(self.field), C { re: theta, im: EPS });
+        let by_theta = value(&step.real(), &re_field(self.field), C::variable(theta));
         let by_p = value(step, self.field, C::from(theta));
-        C { re: theta, im: -by_p / by_theta * EPS }
+        C { re: theta, im: -by_p / by_theta * STEP }
     }
 
     fn run(mut self) -> Found {
@@ -212,8 +209,8 @@ fn re_field(field: &Mixed<C>) -> Mixed<C> {
 /// The largest difference of pairs of a derivative and its reference, relative to the largest of them; infinite if
 /// one of them is not finite.
 fn difference(pairs: &[(f64, C)]) -> f64 {
-    let size = pairs.iter().fold(1.0_f64, |max, (_, c)| max.max((c.im / EPS).abs()));
-    let all = pairs.iter().map(|(got, c)| (got - c.im / EPS).abs() / size);
+    let size = pairs.iter().fold(1.0_f64, |max, (_, c)| max.max((c.im / STEP).abs()));
+    let all = pairs.iter().map(|(got, c)| (got - c.im / STEP).abs() / size);
     all.fold(0.0_f64, |max, off| if off.is_finite() { max.max(off) } else { f64::INFINITY })
 }
 
@@ -268,7 +265,7 @@ fn derivatives_are_those_of_the_algorithm_with_truly_moved_times() {
             };
             let mut y = case.y0.map(C::from);
             let to = if direction < 7 { &mut field.p[direction] } else { &mut y[direction - 7] };
-            to.im = EPS;
+            to.im = STEP;
             let (plain, planned, found) = (&ran, case.planned(), Found::default());
             let reference =
                 Reference { case: &case, field: &field, plain, planned, t: C::from(t0), y, found };

@@ -1,6 +1,6 @@
 //! The drawn problems, and their functions in complex numbers.
 
-use super::complex::C;
+use crate::ode::tests::complex::Complex as C;
 use crate::ode::tests::draw::Draw;
 use crate::ode::*;
 use crate::vector_field;
