@@ -184,9 +184,29 @@ impl Gather {
         // SAFETY: `Step::each_span` gives the bytes of `rows` and of `num` rows, and the clamped row is below `rows`.
         unsafe {
             let (src, dst, index) = (env.at(self.src), env.at(self.dst), env.at(self.index).cast());
-            for i in 0..self.num {
-                let from = clamped(index, i, self.rows) * self.row;
-                copy_nonoverlapping(src.add(from), dst.add(i * self.row), self.row);
+            match self.row {
+                // One element per row: a load instead of a call.
+                4 => self.elements::<u32>(src, dst, index),
+                8 => self.elements::<u64>(src, dst, index),
+                row => (0..self.num).for_each(|i| {
+                    let from = clamped(index, i, self.rows) * row;
+                    copy_nonoverlapping(src.add(from), dst.add(i * row), row);
+                }),
+            }
+        }
+    }
+
+    /// Copies rows of the size of `T`.
+    ///
+    /// # Safety
+    /// As for [`Gather::run`].
+    unsafe fn elements<T: Copy>(&self, src: *const u8, dst: *mut u8, index: *const i32) {
+        let (src, dst) = (src.cast::<T>(), dst.cast::<T>());
+        for i in 0..self.num {
+            // SAFETY: by the caller; the elements need no alignment.
+            unsafe {
+                let x = src.add(clamped(index, i, self.rows)).read_unaligned();
+                dst.add(i).write_unaligned(x);
             }
         }
     }
