@@ -1,13 +1,11 @@
-//! Lowers factorizations, linear systems, and operations along lines.
+//! Lowers factorizations and linear systems.
 
-use super::codegen::elem;
 use super::lower::Lower;
 use crate::array::DType;
 use crate::backend::cpu::kernels::Systems;
-use crate::backend::cpu::run::lines::Lines;
 use crate::backend::cpu::run::lu::{Lu, LuSolve};
 use crate::backend::cpu::run::step::Step;
-use crate::graph::{LineOp, Type};
+use crate::graph::Type;
 
 /// The number of matrices of a batch, and their rows and columns.
 fn matrices(ty: &Type) -> (usize, [usize; 2]) {
@@ -22,15 +20,6 @@ impl Lower<'_> {
         let (src, dst) = (self.held(&units.operands[id][0], a), self.buffers.at(id));
         let (count, [n, _]) = matrices(a);
         self.push(Step::Lu(Lu { src, dst, double: a.dtype() == DType::F64, n, count }), vec![]);
-    }
-
-    pub fn lines(&mut self, id: usize, op: LineOp) {
-        let (func, units) = (self.func, self.units);
-        let x = &func.node(func.nodes()[id].args[0]).ty;
-        let (src, dst) = (self.held(&units.operands[id][0], x), self.buffers.at(id));
-        let n = *x.shape().last().expect("invariant: a line has an axis");
-        let count = x.shape().size().checked_div(n).unwrap_or(0);
-        self.push(Step::Lines(Lines { op, src, dst, elem: elem(x.dtype()), n, count }), vec![]);
     }
 
     /// The unit has no operand for the matrix of the systems, which the kernel does not read.

@@ -17,6 +17,7 @@ pub mod layers;
 pub mod loop_extents;
 pub mod lower;
 pub mod lower_conv;
+pub mod lower_lines;
 pub mod lower_loops;
 pub mod lower_lu;
 pub mod lower_replay;

@@ -6,68 +6,36 @@ use crate::graph::LineOp;
 pub trait Element: Copy + PartialOrd {
     /// The sum; of integers, it wraps.
     fn plus(self, other: Self) -> Self;
-    /// Whether it is not NaN.
-    fn is_number(self) -> bool;
     /// A number with the order of the elements, in which -0 equals 0 and NaNs are equal and last.
     fn key(self) -> u64;
 }
 
-macro_rules! floats {
-    ($($t:ty, $bits:ty, $sign:expr;)*) => { $(
+macro_rules! elements {
+    ($($t:ty: |$a:ident, $b:ident| $sum:expr, |$x:ident| $key:expr;)*) => { $(
         impl Element for $t {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
-                self + other
-            }
-            #[inline(always)]
-            fn is_number(self) -> bool {
-                !self.is_nan()
+                let ($a, $b) = (self, other);
+                $sum
             }
             #[inline(always)]
             fn key(self) -> u64 {
-                if self.is_nan() {
-                    return u64::MAX;
-                }
-                // -0 becomes 0. The bits of negative numbers have the reverse order.
-                let bits = (self + 0.0).to_bits();
-                u64::from(if bits & $sign == 0 { bits | $sign } else { !bits })
+                let $x = self;
+                $key
             }
         }
     )* };
 }
-floats! {
-    f32, u32, 1u32 << 31;
-    f64, u64, 1u64 << 63;
-}
-
-impl Element for i32 {
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    #[inline(always)]
-    fn is_number(self) -> bool {
-        true
-    }
-    #[inline(always)]
-    fn key(self) -> u64 {
-        u64::from(self as u32 ^ (1 << 31))
-    }
-}
-
-impl Element for u32 {
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    #[inline(always)]
-    fn is_number(self) -> bool {
-        true
-    }
-    #[inline(always)]
-    fn key(self) -> u64 {
-        self.into()
-    }
+// Of floats, -0 becomes 0, and the bits of negative numbers have the reverse order.
+elements! {
+    f32: |a, b| a + b, |x| f64::from(x).key();
+    f64: |a, b| a + b, |x| match (x + 0.0).to_bits() {
+        _ if x.is_nan() => u64::MAX,
+        bits if bits >> 63 == 0 => bits | 1 << 63,
+        bits => !bits,
+    };
+    i32: |a, b| a.wrapping_add(b), |x| u64::from(x as u32 ^ (1 << 31));
+    u32: |a, b| a.wrapping_add(b), |x| x.into();
 }
 
 /// Writes the sums of the lines of length n of x, up to each element or from it on.
@@ -88,9 +56,9 @@ pub fn cumulative_maxima<T: Element>(n: usize, x: &[T], out: &mut [T]) {
     for (x, out) in x.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
         let mut most = x[0];
         for (&x, out) in x.iter().zip(out) {
-            // A NaN has no order; the first one stays.
-            let is_more = x.partial_cmp(&most).map_or(most.is_number(), std::cmp::Ordering::is_gt);
-            if is_more {
+            // A NaN is in no order, not even with itself; the first one stays.
+            let is_number = most.partial_cmp(&most).is_some();
+            if x.partial_cmp(&most).map_or(is_number, std::cmp::Ordering::is_gt) {
                 most = x;
             }
             *out = most;
