@@ -136,7 +136,11 @@ pub(crate) fn ln_gamma(x: f64) -> f64 {
     (z - 0.5) * (z.ln() - 1.0) - 0.5 + half_ln_two_pi + tail - f64::ln(product)
 }
 
-/// The derivative of order n + 1 of `ln Gamma(x)`; n is a number 0, 1, 2, ... For n of 2 and more, it is NaN for x <= 0.
+/// The largest n whose factorial is finite.
+const ORDER_MAX: f64 = 170.0;
+
+/// The derivative of order n + 1 of `ln Gamma(x)`; n is a number 0, 1, 2, ..., 170. For n of 2 and more, it is NaN for
+/// x <= 0.
 pub(crate) fn polygamma(n: f64, x: f64) -> f64 {
     match n {
         0.0 => digamma(x),
@@ -144,7 +148,7 @@ pub(crate) fn polygamma(n: f64, x: f64) -> f64 {
             let sin = sin_pi(x);
             (PI / sin) * (PI / sin) - polygamma(1.0, 1.0 - x)
         }
-        _ if n >= 1.0 && n == n.floor() && x > 0.0 => higher(n, x),
+        _ if (1.0..=ORDER_MAX).contains(&n) && n == n.floor() && x > 0.0 => higher(n, x),
         _ => f64::NAN,
     }
 }

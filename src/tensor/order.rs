@@ -19,7 +19,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn argsort(&self, axis: usize) -> Tensor {
-        self.stop_gradient().with_last_axis("argsort", axis, |x| x.line(LineOp::Argsort))
+        self.order("argsort", axis)
+    }
+
+    #[track_caller]
+    fn order(&self, name: &str, axis: usize) -> Tensor {
+        assert!(self.dtype() != DType::Bool, "{name}: {} has no order; cast it to i32", self.ty());
+        self.stop_gradient().with_last_axis(name, axis, |x| x.line(LineOp::Argsort))
     }
 
     /// The elements of an axis from the smallest to the largest; NaNs come last. The derivative follows each element to its
@@ -29,7 +35,7 @@ impl Tensor {
     /// As for [`argsort`](Tensor::argsort).
     #[track_caller]
     pub fn sort(&self, axis: usize) -> Tensor {
-        self.take_along(&self.argsort(axis), axis)
+        self.take_along(&self.order("sort", axis), axis)
     }
 
     /// The k largest elements of the last axis, from the largest on, and their places, i32. Of equal elements the first comes

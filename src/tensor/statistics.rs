@@ -5,8 +5,14 @@ use crate::array::DType;
 
 impl Tensor {
     /// The number of elements that a reduction over these axes takes together.
-    fn len_of(&self, axes: &[usize]) -> usize {
-        axes.iter().map(|&axis| self.shape()[axis]).product()
+    #[track_caller]
+    fn len_of(&self, name: &str, axes: &[usize]) -> usize {
+        let len = |&axis: &usize| {
+            assert!(axis < self.rank(), "{name}: {} has no axis {axis}", self.ty());
+            assert!(axes.iter().filter(|a| **a == axis).count() == 1, "{name}: axis {axis} is given twice");
+            self.shape()[axis]
+        };
+        axes.iter().map(len).product()
     }
 
     /// The shape of a reduction over these axes that keeps them, with length 1.
@@ -30,10 +36,9 @@ impl Tensor {
     /// The product over the given axes, which are removed; see [`Tensor::prod`].
     #[track_caller]
     pub fn prod_axes(&self, axes: &[usize]) -> Tensor {
-        let x = if self.dtype() == DType::Bool { self.cast(DType::I32) } else { self.clone() };
-        let mut x = x;
+        let len = self.len_of("prod", axes);
+        let mut x = if self.dtype() == DType::Bool { self.cast(DType::I32) } else { self.clone() };
         for axis in axes {
-            assert!(*axis < self.rank(), "prod: {} has no axis {axis}", self.ty());
             while x.shape()[*axis] > 1 {
                 let n = x.shape()[*axis];
                 let half = n / 2;
@@ -43,7 +48,7 @@ impl Tensor {
         }
         let shape = self.shape().without_axes(axes);
         // An empty axis of the result leaves nothing to fill.
-        if self.len_of(axes) == 0 { Tensor::full(x.dtype(), shape, 1.0) } else { x.reshape(shape) }
+        if len == 0 { Tensor::full(x.dtype(), shape, 1.0) } else { x.reshape(shape) }
     }
 
     /// Whether an element of a bool tensor is true; false if there are none.
@@ -65,7 +70,7 @@ impl Tensor {
     /// Whether all elements along the given axes, which are removed, are true.
     #[track_caller]
     pub fn all_axes(&self, axes: &[usize]) -> Tensor {
-        self.truth("all").sum_axes(axes).eq(self.len_of(axes) as i32)
+        self.truth("all").sum_axes(axes).eq(self.len_of("all", axes) as i32)
     }
 
     #[track_caller]
@@ -119,7 +124,7 @@ impl Tensor {
     /// The Euclidean norm over the given axes, which are removed; see [`Tensor::norm`].
     #[track_caller]
     pub fn norm_axes(&self, axes: &[usize]) -> Tensor {
-        if self.len_of(axes) == 0 {
+        if self.len_of("norm", axes) == 0 {
             return self.square().sum_axes(axes);
         }
         let most = self.abs().max_axes(axes).stop_gradient();
@@ -137,7 +142,7 @@ impl Tensor {
     /// The logarithm of the sum of exponentials over the given axes, which are removed; see [`Tensor::logsumexp`].
     #[track_caller]
     pub fn logsumexp_axes(&self, axes: &[usize]) -> Tensor {
-        if self.len_of(axes) == 0 {
+        if self.len_of("logsumexp", axes) == 0 {
             return self.sum_axes(axes) + self.number(f64::NEG_INFINITY);
         }
         let most = self.max_axes(axes).stop_gradient();

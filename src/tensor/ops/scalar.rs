@@ -49,6 +49,11 @@ methods! {
 }
 
 impl Tensor {
+    /// In f64, which holds every 32-bit integer, unless the elements are floats.
+    fn cast_to_float(&self) -> Tensor {
+        if self.dtype().is_float() { self.clone() } else { self.cast(DType::F64) }
+    }
+
     #[track_caller]
     fn of_two(f: ScalarFn, a: &Tensor, b: &Tensor) -> Tensor {
         let (a, b) = Tensor::matched(f.name(), a, b);
@@ -72,8 +77,8 @@ impl Tensor {
         Tensor::of_two(ScalarFn::Pow, self, &p.into())
     }
 
-    /// The remainder `x - b floor(x / b)`, with the sign of b, as `%` in Python. It is exact for floats. For
-    /// b = 0 it is x for integers and NaN for floats. The derivatives are 1 and `-floor(x / b)`.
+    /// The remainder `x - b floor(x / b)`, with the sign of b, as `%` in Python. It is exact. For b = 0 it is x for integers
+    /// and NaN for floats. The derivatives are 1 and `-floor(x / b)`.
     ///
     /// # Examples
     /// ```
@@ -90,27 +95,32 @@ impl Tensor {
         if a.dtype().is_float() {
             return Tensor::op(Op::Scalar(ScalarFn::Rem), &[&a, &b], None);
         }
-        &a - a.div_floor(&b) * b
+        let rest = a.cast_to_float().rem(b.cast_to_float()).cast(a.dtype());
+        b.eq(b.number(0.0)).select(&a, &rest)
     }
 
-    /// `floor(x / b)`, as `//` in Python; also for integers, where a division by 0 gives 0.
+    /// The quotient `floor(x / b)`, as `//` in Python: `x = b div_floor(x, b) + rem(x, b)`. For b = 0 it is 0 for integers. The
+    /// derivatives are 0.
     ///
     /// # Examples
     /// ```
     /// use flowline::tensor::Tensor;
     /// assert_eq!(Tensor::from([-7, 7, 1]).div_floor(Tensor::from([2, 2, 0])).to_vec(), [-4.0, 3.0, 0.0]);
+    /// // 0.1 is a little more than a tenth.
+    /// assert_eq!(Tensor::from(1.0).div_floor(0.1).item(), 9.0);
     /// ```
     #[track_caller]
     #[doc(alias = "floor_divide")]
     pub fn div_floor(&self, b: impl Into<Tensor>) -> Tensor {
         let (a, b) = Tensor::matched("div_floor", self, &b.into());
+        let (x, y) = (a.cast_to_float(), b.cast_to_float());
+        // Without the remainder the quotient is whole, and rounding removes its error.
+        let whole = ((&x - x.rem(&y)) / &y).round();
+        let is_zero = y.eq(y.number(0.0));
         if a.dtype().is_float() {
-            return (a / b).floor();
+            return is_zero.select(&(x / y).stop_gradient(), &whole);
         }
-        // The quotient of two 32-bit integers differs from the next integer by more than a rounding in f64.
-        let quotient = (a.cast(DType::F64) / b.cast(DType::F64)).floor();
-        let zero = a.number(0.0);
-        b.eq(&zero).select(&zero, &quotient.cast(a.dtype()))
+        is_zero.select(&a.number(0.0), &whole.cast(a.dtype()))
     }
 
     /// The angle of the point (x, y) = (`x`, self) in radians, from -pi to pi.
@@ -127,7 +137,7 @@ impl Tensor {
     }
 
     /// The derivative of order n + 1 of [`ln_gamma`](Tensor::ln_gamma): [`digamma`](Tensor::digamma) for n = 0, trigamma for
-    /// n = 1. For n of 2 and more it is NaN at x <= 0.
+    /// n = 1. For n of 2 and more it is NaN at x <= 0, and for n above 170, whose factorial is infinite, it is NaN.
     #[track_caller]
     pub fn polygamma(&self, n: u32) -> Tensor {
         Tensor::of_two(ScalarFn::Polygamma, &self.number(f64::from(n)), self)
@@ -147,7 +157,7 @@ impl Tensor {
     }
 
     /// x between `low` and `high`: `low` where x is less, `high` where it is more. The derivative is 1 between them and at
-    /// both, else 0. NaN stays NaN.
+    /// both, else 0. NaN stays NaN, and a bound that is NaN gives NaN.
     ///
     /// # Examples
     /// ```
@@ -158,8 +168,8 @@ impl Tensor {
     #[doc(alias = "clamp")]
     pub fn clip(&self, low: impl Into<Tensor>, high: impl Into<Tensor>) -> Tensor {
         let (low, high) = (low.into(), high.into());
-        let x = self.lt(&low).select(&low, self);
-        x.gt(&high).select(&high, &x)
+        let x = self.ge(&low).or(&self.is_nan()).select(self, &low);
+        x.le(&high).or(&x.is_nan()).select(&x, &high)
     }
 
     /// Whether x is NaN; a bool tensor.
@@ -274,42 +284,58 @@ mod tests {
         assert!(by_p[..2] == [0.0, 0.0] && (by_p[2] - 9.0 * 3.0_f64.ln()).abs() < 1e-14);
     }
 
-    /// Ranges: quotients of integers of both signs up to the largest, with divisors 0, 1 and -1; of floats with quotients
-    /// up to 1e15.
+    /// Ranges: quotients of integers of both signs up to the largest and the smallest, with divisors 0, 1 and -1; of floats
+    /// with quotients up to 1e15, and of quarters, which are whole often.
     #[test]
     fn quotients_and_remainders_are_exact() {
-        let (mut draw, mut zeros) = (Draw(392), 0);
+        let (mut draw, mut seen) = (Draw(392), [0; 2]);
+        let floor = |a: i64, b: i64| {
+            if b == 0 { 0 } else { a.div_euclid(b) - i64::from(b < 0 && a.rem_euclid(b) != 0) }
+        };
         for _ in 0..num_cases(300) {
             let mut whole = || match draw.below(4) {
                 0 => draw.below(4) as i32 - 2,
                 1 => draw.below(2000) as i32 - 1000,
                 2 => i32::MAX - draw.below(3) as i32,
-                _ => i32::MIN + 1 + draw.below(3) as i32,
+                _ => i32::MIN + draw.below(3) as i32,
             };
             let (a, b) = (whole(), whole());
-            zeros += usize::from(b == 0);
-            let want = if b == 0 { 0 } else { i64::from(a).div_euclid(i64::from(b)) as i32 };
-            // Euclid's remainder is not negative.
-            let want = if b < 0 && a.wrapping_sub(want.wrapping_mul(b)) != 0 { want - 1 } else { want };
-            let (x, y) = (Tensor::from([a]), Tensor::from([b]));
-            assert_eq!(x.div_floor(&y).to_vec(), [f64::from(want)], "{a} / {b}");
-            let rest = if b == 0 { a } else { a.wrapping_sub(want.wrapping_mul(b)) };
-            assert_eq!(x.rem(&y).to_vec(), [f64::from(rest)], "{a} mod {b}");
-            let (c, d) = (draw.uniform(-1.0, 1.0) * draw.decade(-2.0, 10.0), draw.uniform(0.1, 3.0));
-            let got = Tensor::from([c]).rem(d).item();
-            assert!(got == c.rem_euclid(d) || (got - (c % d + d)).abs() == 0.0, "{c} mod {d}: {got}");
-            assert_eq!(
-                Tensor::from([c]).rem(-d).item().to_bits(),
-                (-Tensor::from([-c]).rem(d).item()).to_bits()
-            );
+            let (x, y, want) = (Tensor::from([a]), Tensor::from([b]), floor(a.into(), b.into()));
+            // The quotient of the smallest number by -1 is the largest one, because none is as large.
+            assert_eq!(x.div_floor(&y).to_vec(), [want.min(i32::MAX.into()) as f64], "{a} / {b}");
+            let rest = i64::from(a) - want * i64::from(b);
+            assert_eq!(x.rem(&y).to_vec(), [rest as f64], "{a} mod {b}");
+            seen[0] += usize::from(b == 0);
+
+            let quarters = draw.coin();
+            let mut number = |most: f64| match quarters {
+                true => (draw.below(41) as f64 - 20.0) / 4.0,
+                false => draw.uniform(-1.0, 1.0) * draw.decade(-2.0, most),
+            };
+            let (c, d) = (number(10.0), number(0.5));
+            let (c, d) = (c, if d == 0.0 { 0.1 } else { d });
+            let rest = c % d + if c % d != 0.0 && (c < 0.0) != (d < 0.0) { d } else { 0.0 };
+            let (x, y) = (Tensor::from([c]), Tensor::from([d]));
+            assert_eq!(x.rem(&y).item(), rest, "{c} mod {d}");
+            let quotient = x.div_floor(&y).item();
+            assert_eq!((quotient, quotient), (quotient.floor(), ((c - rest) / d).round()), "{c} / {d}");
+            seen[1] += usize::from(quarters && rest == 0.0);
         }
-        assert!(zeros > 0);
+        assert!(seen.iter().all(|&n| n > 0), "{seen:?}");
+        let extreme = Tensor::from([i32::MIN]).rem(-1);
+        assert_eq!(
+            (extreme.item(), Tensor::from([5.0, -5.0]).rem(f64::INFINITY).to_vec()),
+            (0.0, vec![5.0, f64::INFINITY])
+        );
+        assert_eq!(Tensor::from([1.0, -1.0]).div_floor(0.0).to_vec(), [f64::INFINITY, f64::NEG_INFINITY]);
     }
 
     #[test]
     fn clipping_keeps_nan_and_has_the_derivative_1_at_its_ends() {
         let x = Tensor::from([-1.0, 0.0, 0.5, 1.0, 2.0, f64::NAN]);
         assert_eq!(format!("{:?}", x.clip(0.0, 1.0).to_vec()), "[0.0, 0.0, 0.5, 1.0, 1.0, NaN]");
+        let bounds = [(f64::NAN, 1.0), (0.0, f64::NAN)];
+        assert!(bounds.iter().all(|&(low, high)| Tensor::from([0.5]).clip(low, high).item().is_nan()));
         let by = grad(|x: &Tensor| x.clip(0.0, 1.0).sum(), &x.slice(0, 0..5)).to_vec();
         assert_eq!(by, [0.0, 1.0, 1.0, 1.0, 0.0]);
         assert_eq!(x.is_nan().to_vec(), [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);

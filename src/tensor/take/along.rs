@@ -50,6 +50,10 @@ impl Tensor {
                 return Tensor::full(x.dtype(), shape, 0.0);
             }
             assert!(n > 0, "take_along: axis {axis} of {} is empty", self.ty());
+            assert!(
+                i32::try_from(count.saturating_mul(n)).is_ok(),
+                "take_along: {count} lines of {n} elements are more than a 32-bit index reaches"
+            );
             // A traced index stays in its line.
             let index = index.clip(0, n as i32 - 1).broadcast_to(shape.clone()).reshape([count, k]);
             let starts = Tensor::iota(DType::I32, [count, 1], 0) * n as f64;
