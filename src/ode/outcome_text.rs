@@ -21,8 +21,8 @@ impl Outcome {
             }
             Outcome::NonFiniteJacobian { t, row, column, y } => write!(
                 f,
-                "the Jacobian is not finite at t={}: row {row}, column {column} (df[{row}]/dy[{column}]); y[{column}]={}; give \
-                 `jacobian`, or keep y inside the field's domain",
+                "the Jacobian is not finite at t={}: row {row}, column {column} (df[{row}]/dy[{column}]); y[{column}]={}; keep \
+                 y inside the field's domain, or, on plain states, give `jacobian`",
                 shown(t),
                 shown(y)
             ),

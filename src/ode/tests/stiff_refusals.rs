@@ -46,8 +46,8 @@ vector_field! {
 
 #[test]
 fn a_jacobian_that_is_not_finite_is_named() {
-    let expected = "the Jacobian is not finite at t=0: row 1, column 0 (df[1]/dy[0]); y[0]=0; give `jacobian`, or \
-                    keep y inside the field's domain";
+    let expected = "the Jacobian is not finite at t=0: row 1, column 0 (df[1]/dy[0]); y[0]=0; keep y inside the \
+                    field's domain, or, on plain states, give `jacobian`";
     let dual = Ode::from_generic(Root { rate: 1.0 }).method(Method::Rodas5P);
     let text = dual.solve(0.0, 1.0, [0.0, 0.0]).unwrap_err().to_string();
     assert!(text.ends_with(expected), "{text}");

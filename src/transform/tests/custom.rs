@@ -4,7 +4,7 @@ use super::{check, check_twice, eval, f64s, func, jvp, vjp};
 use crate::array::Array;
 use crate::backend;
 use crate::graph::{Custom, Func, Op, UnaryOp, verify};
-use crate::transform::{inline_custom, optimize};
+use crate::transform::{batch, inline_custom, optimize};
 use std::sync::Arc;
 
 /// `sin(a) b` with the given rules, each of which reads operands and the result.
@@ -47,6 +47,24 @@ fn every_choice_of_rules_has_the_derivatives_of_the_body() {
     }
     check(&used(op(false, true)), &at(), &[1], "vjp alone, with respect to one operand");
     check_twice(&used(op(false, true)), &at(), &[0, 1], "vjp alone");
+}
+
+/// Ranges: each choice of rules; one operand of two has an axis of examples.
+#[test]
+fn only_a_reverse_rule_gives_a_shared_operand_an_axis_of_examples() {
+    for (forward, reverse) in [(false, false), (true, false), (false, true), (true, true)] {
+        let many = batch(&used(op(forward, reverse)), &[true, false], 3);
+        let shapes = many.nodes().iter().find_map(|node| match &node.op {
+            Op::Custom(c) => {
+                Some(c.body.input_types().iter().map(|ty| ty.shape().rank()).collect::<Vec<_>>())
+            }
+            _ => None,
+        });
+        assert_eq!(shapes, Some(vec![2, if reverse { 2 } else { 1 }]), "jvp {forward}, vjp {reverse}");
+        verify(&many).unwrap();
+        let x = [Array::from_vec([3, 2], vec![0.4, 1.9, -0.3, 0.7, 1.1, 0.2]), at()[1].clone()];
+        check_twice(&many, &x, &[0, 1], &format!("a batch, jvp {forward}, vjp {reverse}"));
+    }
 }
 
 #[test]
