@@ -1,6 +1,6 @@
 //! Type inference. This file, with `conv`, `lu` and `signature`, defines which operands an op takes.
 
-use super::{BinaryOp, Literal, MAX_ROWS, Op, SearchValues, Type, UnaryOp, conv, lu};
+use super::{BinaryOp, Literal, MAX_ROWS, Op, SearchValues, Type, UnaryOp, conv, factor, systems};
 use crate::array::{DType, Shape};
 
 /// Operands that do not fit an operation, or a malformed graph.
@@ -106,8 +106,9 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         Op::Dot { ta, tb } => dot(*ta, *tb, args[0], args[1]),
         Op::Conv { margins, turned } => conv::conv(*margins, *turned, args[0], args[1]),
         Op::ConvKernel { margins } => conv::conv_kernel(*margins, args[0], args[1]),
-        Op::Lu => lu::lu(args[0]),
-        Op::LuSolve { .. } => lu::lu_solve([args[0], args[1], args[2]]),
+        Op::Factor(op) => factor::factors(*op, args[0]),
+        Op::LuSolve { .. } => systems::lu_solve([args[0], args[1], args[2]]),
+        Op::TriangularSolve(_) => systems::triangular_solve([args[0], args[1]]),
         Op::RandomBits { .. } => {
             let ty = hinted(hint)?;
             need(ty.dtype() == DType::U32, || format!("random bits must be u32, not {ty}"))?;
@@ -162,10 +163,10 @@ fn count(op: &Op, args: &[&Type]) -> Result<(), String> {
         | Op::Pad { .. }
         | Op::Reduce { .. }
         | Op::Lines(_)
-        | Op::Lu
+        | Op::Factor(_)
         | Op::Proj(_) => 1,
         Op::Binary(_) | Op::Compare(_) | Op::Gather | Op::RandomBits { .. } => 2,
-        Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } => 2,
+        Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } | Op::TriangularSolve(_) => 2,
         Op::Scalar(f) => f.arity(),
         Op::Select | Op::ScatterAdd | Op::LuSolve { .. } => 3,
         _ => return Ok(()),

@@ -12,6 +12,7 @@ mod arrays;
 mod builder;
 mod calls;
 mod conv;
+mod factor;
 mod func;
 pub(crate) mod functions;
 mod infer;
@@ -19,13 +20,13 @@ mod interp;
 mod lines;
 mod literal;
 mod loops;
-mod lu;
 mod observer;
 mod op;
 mod replay;
 mod scalar;
 mod signature;
 mod special;
+mod systems;
 mod taps;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod tests;
@@ -37,6 +38,7 @@ pub use builder::Builder;
 pub(crate) use builder::turned;
 pub use calls::{Cond, Custom};
 pub use conv::Margins;
+pub use factor::FactorOp;
 pub use func::{Func, Node, NodeId};
 pub use infer::{GraphError, infer};
 #[cfg(test)]
@@ -58,6 +60,7 @@ pub use signature::{
     AttemptInputs, AttemptOutputs, ReplayOperands, ReplayValues, SearchOperands, SearchValues, TripInputs,
     TripOutputs, indices,
 };
+pub use systems::Triangle;
 pub(crate) use taps::TapRows;
 pub use taps::Taps;
 pub use types::Type;

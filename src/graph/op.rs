@@ -6,7 +6,8 @@
 //! accuracy or speed (mean, softplus, silu, norms, normal samples).
 
 use super::{
-    Cond, Custom, Func, LineOp, Literal, Margins, Observer, Replay, ScalarFn, Solve, Tiles, indices,
+    Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Observer, Replay, ScalarFn, Solve, Tiles,
+    Triangle, indices,
 };
 use std::sync::Arc;
 
@@ -267,17 +268,17 @@ pub enum Op {
         /// Zero padding of the images x.
         margins: Margins,
     },
-    /// `a [.., n, n]`: its LU factors with partial pivoting, `[.., n + 1, n]`, for each index of the leading axes.
-    /// The first n rows hold U, and below its diagonal L without its ones. The last row holds the permutation:
-    /// row i of L U is row `last[i]` of a. A pivot of 0 stays 0. The factors are one array, not a tuple, so loops
-    /// can store them like any array.
-    Lu,
-    /// `(factors, a, b [.., n, m])`: x with `a x = b`, or `a^T x = b` if transposed, from the factors of a. The
+    /// A factorization of each matrix. See [`FactorOp`]. Only [`FactorOp::Lu`] has a derivative here; those of the others
+    /// are rules of `tensor::linalg`.
+    Factor(FactorOp),
+    /// `(factors, a, b [.., n, m])`: x with `a x = b`, or `a^T x = b` if transposed, from the LU factors of a. The
     /// kernel does not read a; derivatives are with respect to a and b, not to the factors.
     LuSolve {
         /// Use a^T.
         transposed: bool,
     },
+    /// `(a, b [.., n, m])`: x with `t x = b` for a triangle t of a. See [`Triangle`].
+    TriangularSolve(Triangle),
     /// `(key: u32[2], start: u32)`: words `start ..` of stream `stream` of Philox4x32-10 under `key`.
     RandomBits {
         /// Separates the samples, splits and folds of one key.
@@ -424,8 +425,9 @@ impl Op {
             Op::Dot { .. } => "dot",
             Op::Conv { .. } => "conv",
             Op::ConvKernel { .. } => "conv_kernel",
-            Op::Lu => "lu",
+            Op::Factor(op) => op.name(),
             Op::LuSolve { .. } => "lu_solve",
+            Op::TriangularSolve(_) => "triangular_solve",
             Op::RandomBits { .. } => "random_bits",
             Op::Solve(_) => "solve",
             Op::Replay(_) => "replay",

@@ -54,6 +54,12 @@ impl Lane for f64 {
 impl Lane for f32 {
     const ZERO: f32 = 0.0;
 }
+impl Lane for u32 {
+    const ZERO: u32 = 0;
+}
+impl Lane for u64 {
+    const ZERO: u64 = 0;
+}
 impl Lane for bool {
     const ZERO: bool = false;
 }

@@ -1,18 +1,30 @@
-//! Linear systems, LU factorizations, determinants and inverses of square matrices, with all derivatives.
+//! Linear systems and least squares, LU, Cholesky and QR factorizations, eigenvalues and eigenvectors of symmetric matrices,
+//! determinants and inverses, with all derivatives.
 //!
-//! Each function takes a matrix `[n, n]` or a batch `[.., n, n]`. Rows are exchanged so that the pivots are as large as
-//! possible (partial pivoting); the order of the operations is fixed, so a matrix has the same result, bit for bit,
-//! alone and in a batch. A singular matrix gives solutions with infinite or NaN elements, not an error, because a compiled
-//! program cannot stop at a value. Computations are in the element type of the operands.
+//! Each function takes a matrix or a batch of matrices, which are the last two axes. The order of the operations is fixed,
+//! so a matrix has the same result, bit for bit, alone and in a batch. A matrix without a result, such as a singular one for
+//! [`solve`], gives infinite or NaN elements, not an error, because a compiled program cannot stop at a value. Computations
+//! are in the element type of the operands. LU factorizations exchange rows so that the pivots are as large as possible
+//! (partial pivoting).
 //!
 //! # References
 //! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 14.2.
 
 mod by_product;
+mod cholesky;
+mod eigen;
+mod qr;
+mod systems;
+mod triangular;
+
+pub use cholesky::{cholesky, cholesky_solve};
+pub use eigen::{eigh, eigvalsh};
+pub use qr::{lstsq, qr};
+pub use triangular::{Triangle, triangular_solve};
 
 use super::{Tensor, Traced, apply, trace};
 use crate::array::DType;
-use crate::graph::{Op, Type};
+use crate::graph::{FactorOp, Op, Type};
 use crate::tree;
 
 tree! {
@@ -49,43 +61,7 @@ pub struct LuFactors {
 /// ```
 #[track_caller]
 pub fn solve(a: &Tensor, b: &Tensor) -> Tensor {
-    let n = order("solve", a);
-    let is_vector = b.rank() == 1;
-    let rows = if is_vector { b.expand_dims(1) } else { b.clone() };
-    let fits = rows.rank() >= 2 && rows.shape()[rows.rank() - 2] == n;
-    let (of_a, of_b) = (lead(a), if fits { lead(&rows) } else { vec![] });
-    let batch = crate::array::Shape::from(of_a.clone()).broadcast(&of_b.clone().into()).filter(|_| fits);
-    assert!(b.dtype().is_float(), "linalg::solve: the right-hand side {b:?} is not of floats; cast it");
-    let Some(batch) = batch else {
-        panic!("linalg::solve: {a:?} and {b:?} do not fit ([.., n, n] and [n] or [.., n, m])");
-    };
-    let dtype = if a.dtype() == b.dtype() { a.dtype() } else { DType::F64 };
-    let (a, rows) = (a.cast(dtype), rows.cast(dtype));
-    let batch = batch.to_vec();
-    let x = program(&[&a, &rows], &mut |x| {
-        let (a, b) = (&x[0], &x[1]);
-        if of_a.iter().all(|&len| len == 1) && !batch.is_empty() {
-            return vec![of_one_matrix(&a.reshape([n, n]), b)];
-        }
-        let a = a.broadcast_to([&batch[..], &[n, n]].concat());
-        let b = b.broadcast_to([&batch[..], &b.shape()[b.rank() - 2..]].concat());
-        vec![solution(&a, &b)]
-    });
-    let x = x.into_iter().next().expect("invariant: a solution");
-    // One matrix, or several of batch axes of length 1, has a solution without the axes of b.
-    let shape = [&batch[..], &rows.shape()[rows.rank() - 2..]].concat();
-    let x = x.reshape(shape);
-    if is_vector { x.reshape(x.shape().without_axes(&[x.rank() - 1])) } else { x }
-}
-
-/// The solutions of systems with one matrix: the right-hand sides `[.., n, m]` become the columns of one system.
-fn of_one_matrix(a: &Tensor, b: &Tensor) -> Tensor {
-    let last = b.rank() - 2;
-    let forth: Vec<usize> = [last].into_iter().chain(0..last).chain([last + 1]).collect();
-    let back: Vec<usize> = (1..=last).chain([0, last + 1]).collect();
-    let wide = b.permute(&forth);
-    let columns = wide.reshape([wide.shape()[0], wide.shape()[1..].iter().product()]);
-    solution(a, &columns).reshape(wide.shape().clone()).permute(&back)
+    systems::solved("solve", (a, b), &solution)
 }
 
 /// The solution for operands of equal leading axes.
@@ -104,7 +80,7 @@ pub(crate) struct Factored {
 impl Factored {
     /// Factors `[.., n, n]`.
     pub(crate) fn of(a: &Tensor) -> Factored {
-        Factored { a: a.clone(), factors: Tensor::op(Op::Lu, &[a], None), product: None }
+        Factored { a: a.clone(), factors: Tensor::op(Op::Factor(FactorOp::Lu), &[a], None), product: None }
     }
 
     /// The solution for the right-hand sides `[.., n, m]`, with the leading axes of the matrices.
@@ -248,7 +224,7 @@ fn program(x: &[&Tensor], f: &mut dyn FnMut(&[Tensor]) -> Vec<Tensor>) -> Vec<Te
 
 /// U with L below its diagonal, `[.., n, n]`, and the permutation, `[.., n]`, as floats.
 fn factors(a: &Tensor, n: usize) -> (Tensor, Tensor) {
-    let packed = Tensor::op(Op::Lu, &[a], None);
+    let packed = Tensor::op(Op::Factor(FactorOp::Lu), &[a], None);
     let axis = a.rank() - 2;
     let permutation = packed.slice(axis, n..n + 1).stop_gradient();
     (packed.slice(axis, 0..n), permutation.reshape([&lead(a)[..], &[n]].concat()))
@@ -256,7 +232,17 @@ fn factors(a: &Tensor, n: usize) -> (Tensor, Tensor) {
 
 /// The elements of an n x n matrix for which `f(row, column)` holds.
 fn place(n: usize, f: impl FnOnce(&Tensor, &Tensor) -> Tensor) -> Tensor {
-    f(&Tensor::iota(DType::I32, [n, n], 0), &Tensor::iota(DType::I32, [n, n], 1))
+    place_of([n, n], f)
+}
+
+/// The elements of a matrix for which `f(row, column)` holds.
+fn place_of(sides: [usize; 2], f: impl FnOnce(&Tensor, &Tensor) -> Tensor) -> Tensor {
+    f(&Tensor::iota(DType::I32, sides, 0), &Tensor::iota(DType::I32, sides, 1))
+}
+
+/// The symmetric part of each matrix.
+fn symmetric(a: &Tensor) -> Tensor {
+    (a + a.transpose()) * 0.5
 }
 
 /// The identity matrix of order n.

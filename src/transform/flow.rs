@@ -11,8 +11,8 @@
 
 use super::set::Set;
 use crate::graph::{
-    Cond, Custom, Func, LineOp, Node, Op, Replay, ReplayValues, ScalarFn, SearchValues, Solve, TripOutputs,
-    Type, UnaryOp, indices,
+    Cond, Custom, FactorOp, Func, LineOp, Node, Op, Replay, ReplayValues, ScalarFn, SearchValues, Solve,
+    TripOutputs, Type, UnaryOp, indices,
 };
 
 /// For each value of each node (one, or the values of a tuple), the inputs that it depends on.
@@ -64,6 +64,8 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
         Op::StopGradient | Op::Unary(UnaryOp::Sign | UnaryOp::Floor) | Op::Proj(_) => vec![Set::default()],
         Op::Scalar(ScalarFn::Round) | Op::Lines(LineOp::CumMax) => vec![Set::default()],
         Op::Scalar(ScalarFn::Polygamma) => vec![[1].into_iter().collect()],
+        // Their derivatives are rules of `tensor::linalg`.
+        Op::Factor(FactorOp::Cholesky | FactorOp::Qr | FactorOp::Eigh) => vec![Set::default()],
         // The derivative of a solution is one by the matrix, not by its factors.
         Op::LuSolve { .. } => vec![[1, 2].into_iter().collect()],
         _ if !node.ty.is_float() => vec![Set::default()],

@@ -5,8 +5,8 @@
 //! derivative of a derivative therefore needs no other mechanism.
 
 use super::flow::{active_args, dependence, num_values};
-use super::{Set, cond, custom, lu, partials, replay, tiles};
-use crate::graph::{BinaryOp, Builder, CompareOp, Func, LineOp, Node, NodeId, Op, ReduceOp, Type};
+use super::{Set, cond, custom, lu, partials, replay, tiles, triangular};
+use crate::graph::{BinaryOp, Builder, CompareOp, FactorOp, Func, LineOp, Node, NodeId, Op, ReduceOp, Type};
 
 /// The Jacobian-vector product: `(x.., dx..) -> (f(x).., df(x) dx..)`.
 ///
@@ -144,8 +144,9 @@ impl JvpRule<'_> {
                 add(b, l, r)
             }
             Op::Lines(LineOp::CumSum { .. }) => Some(self.again(b, &[dx[0]?])),
-            Op::Lu => Some(lu::tangent(b, self.y, dx[0]?)),
+            Op::Factor(FactorOp::Lu) => Some(lu::tangent(b, self.y, dx[0]?)),
             Op::LuSolve { transposed } => lu::tangent_of_solution(b, *transposed, (x, self.y), dx),
+            Op::TriangularSolve(triangle) => triangular::tangent(b, *triangle, (x, self.y), dx),
             Op::Cast
             | Op::Broadcast { .. }
             | Op::Reshape
@@ -174,6 +175,7 @@ impl JvpRule<'_> {
             | Op::Compare(_)
             | Op::StopGradient
             | Op::Lines(LineOp::CumMax | LineOp::Argsort)
+            | Op::Factor(FactorOp::Cholesky | FactorOp::Qr | FactorOp::Eigh)
             | Op::RandomBits { .. }
             | Op::Proj(_) => None,
             Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) | Op::Custom(_) | Op::Cond(_) => {

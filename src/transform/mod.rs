@@ -21,6 +21,7 @@ mod replay;
 mod set;
 mod simplify;
 mod tiles;
+mod triangular;
 mod vjp;
 
 pub use batch::{Searches, batch, batch_with};

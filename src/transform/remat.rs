@@ -190,8 +190,9 @@ fn is_hard_op(op: &Op) -> bool {
             | Op::Conv { .. }
             | Op::ConvKernel { .. }
             | Op::Lines(_)
-            | Op::Lu
+            | Op::Factor(_)
             | Op::LuSolve { .. }
+            | Op::TriangularSolve(_)
             | Op::RandomBits { .. }
             | Op::ScatterAdd
     ) || !op.bodies().is_empty()

@@ -7,9 +7,9 @@
 
 use super::flow::{active_args, dependence, node_flows, num_values};
 use super::jvp::{AtExtremum, add, float_input, or_zero, spread};
-use super::{Cotangents, Set, TransformError, cond, custom, lu, partials, replay, tiles};
+use super::{Cotangents, Set, TransformError, cond, custom, lu, partials, replay, tiles, triangular};
 use crate::array::Shape;
-use crate::graph::{Builder, Func, LineOp, Node, NodeId, Op, ReduceOp, Type};
+use crate::graph::{Builder, FactorOp, Func, LineOp, Node, NodeId, Op, ReduceOp, Type};
 
 /// The vector-Jacobian product: `(x.., g..) -> (f(x).., g df(x)/dx..)`.
 ///
@@ -183,8 +183,9 @@ impl VjpRule<'_> {
             Op::Lines(LineOp::CumSum { reverse }) => {
                 Some(b.push(Op::Lines(LineOp::CumSum { reverse: !reverse }), &[g], None))
             }
-            Op::Lu => Some(lu::cotangent(b, self.y, g)),
+            Op::Factor(FactorOp::Lu) => Some(lu::cotangent(b, self.y, g)),
             Op::LuSolve { transposed } => lu::cotangent_of_solution(b, *transposed, (x, self.y), (g, k)),
+            Op::TriangularSolve(triangle) => Some(triangular::cotangent(b, *triangle, (x, self.y), (g, k))),
             Op::Gather => {
                 let zero = b.splat_like(x[0], 0.0);
                 Some(b.push(Op::ScatterAdd, &[zero, x[1], g], None))
@@ -206,6 +207,7 @@ impl VjpRule<'_> {
             | Op::Compare(_)
             | Op::StopGradient
             | Op::Lines(LineOp::CumMax | LineOp::Argsort)
+            | Op::Factor(FactorOp::Cholesky | FactorOp::Qr | FactorOp::Eigh)
             | Op::RandomBits { .. }
             | Op::Proj(_) => None,
             Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) | Op::Custom(_) | Op::Cond(_) => {

@@ -14,14 +14,15 @@ mod conv;
 mod elementwise;
 mod ended;
 mod erf;
+mod factor;
 mod lines;
 mod locate;
 mod lockstep;
 mod loops;
-mod lu;
 mod movement;
 mod philox;
 mod replay;
+mod systems;
 
 pub use ended::locate_ended;
 #[cfg(test)]
@@ -261,8 +262,9 @@ fn array(node: &Node, x: &[&Array]) -> Array {
         Op::Conv { margins, turned } => conv::conv(*margins, *turned, x[0], x[1], &shape),
         Op::ConvKernel { margins } => conv::conv_kernel(*margins, x[0], x[1], &shape),
         Op::Lines(op) => lines::lines(*op, x[0]),
-        Op::Lu => lu::lu(x[0]),
-        Op::LuSolve { transposed } => lu::lu_solve(x[0], x[2], *transposed),
+        Op::Factor(op) => factor::factors(*op, x[0]),
+        Op::LuSolve { transposed } => systems::lu_solve(x[0], x[2], *transposed),
+        Op::TriangularSolve(triangle) => systems::triangular_solve(*triangle, x[0], x[1]),
         Op::RandomBits { stream } => {
             let key = [movement::word(x[0], 0), movement::word(x[0], 1)];
             let start = u64::from(movement::word(x[1], 0));

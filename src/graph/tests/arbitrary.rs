@@ -16,7 +16,7 @@ pub(crate) use draws::Draws;
 #[cfg(test)]
 pub(crate) use loops::{search, times};
 #[cfg(test)]
-pub(crate) use systems::regular;
+pub(crate) use systems::{determined, regular};
 
 use crate::array::{Array, DType, Shape};
 use crate::graph::functions::Domain;

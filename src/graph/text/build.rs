@@ -2,8 +2,8 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, LineOp, Literal, Margins, Op, Policy, ReduceOp,
-    Replay, ScalarFn, Solve, Taps, TileOut, Tiles, Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Op, Policy,
+    ReduceOp, Replay, ScalarFn, Solve, Taps, TileOut, Tiles, Triangle, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -87,6 +87,9 @@ impl Statement {
         if let Some(op) = LineOp::named(name) {
             return Ok(Op::Lines(op));
         }
+        if let Some(op) = FactorOp::named(name) {
+            return Ok(Op::Factor(op));
+        }
         if let Some(f) = ScalarFn::named(name) {
             return Ok(Op::Scalar(f));
         }
@@ -115,8 +118,12 @@ impl Statement {
             "dot" => Op::Dot { ta: self.flag("ta"), tb: self.flag("tb") },
             "conv" => Op::Conv { margins: self.margins()?, turned: self.flag("turned") },
             "conv_kernel" => Op::ConvKernel { margins: self.margins()? },
-            "lu" => Op::Lu,
             "lu_solve" => Op::LuSolve { transposed: self.flag("transposed") },
+            "triangular_solve" => Op::TriangularSolve(Triangle {
+                upper: self.flag("upper"),
+                transposed: self.flag("transposed"),
+                unit_diagonal: self.flag("unit_diagonal"),
+            }),
             "random_bits" => Op::RandomBits { stream: self.one("stream")?.read("stream number")? },
             "proj" => Op::Proj(self.index("k")?),
             "solve" | "replay" | "tiles" => self.a_loop(name)?,

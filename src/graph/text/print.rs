@@ -80,6 +80,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
         Op::ConvKernel { margins: m } => format!("lo={}, hi={}", list(m.lo), list(m.hi)),
         Op::LuSolve { transposed: true } => "transposed".into(),
         Op::LuSolve { transposed: false } => String::new(),
+        Op::TriangularSolve(triangle) => joined(triangle.flags()),
         Op::RandomBits { stream } => format!("stream={stream}"),
         Op::Proj(k) => format!("k={k}"),
         Op::Solve(s) => {
@@ -127,7 +128,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
         | Op::Reshape
         | Op::Gather
         | Op::ScatterAdd
-        | Op::Lu => String::new(),
+        | Op::Factor(_) => String::new(),
     }
 }
 

@@ -42,9 +42,10 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[MappedValue], n:
         Op::Dot { ta, tb } => Product { n, rank: node.ty.shape().rank(), ta: *ta, tb: *tb }.emit(b, x),
         Op::Conv { .. } if x[0].on && !x[1].on => images(b, &node.op, x, n),
         Op::Conv { .. } | Op::ConvKernel { .. } => all(b, node.op.clone(), x, n),
-        Op::Lu | Op::Lines(_) => first(b, node.op.clone()),
+        Op::Factor(_) | Op::Lines(_) => first(b, node.op.clone()),
         Op::LuSolve { .. } if !x[0].on && !x[1].on => columns_of_examples(b, &node.op, x, n),
-        Op::LuSolve { .. } => all(b, node.op.clone(), x, n),
+        Op::TriangularSolve(_) if !x[0].on => columns_of_examples(b, &node.op, x, n),
+        Op::LuSolve { .. } | Op::TriangularSolve(_) => all(b, node.op.clone(), x, n),
         Op::Gather => gather(b, x, n),
         Op::ScatterAdd => scatter_add(b, f, node, x, n),
         Op::Input(_) | Op::Const(_) | Op::Iota { .. } => {
@@ -176,15 +177,19 @@ fn images(b: &mut Builder, op: &Op, x: &[MappedValue], n: usize) -> NodeId {
     permute(b, y, std::iter::once(lead).chain(0..lead).chain(lead + 1..rank).collect())
 }
 
-/// The solutions of systems with shared factors: the right-hand sides of all examples are columns of one system.
+/// The solutions of systems with shared matrices: the right-hand sides of all examples, which are the last operand, are
+/// columns of one system.
 fn columns_of_examples(b: &mut Builder, op: &Op, x: &[MappedValue], n: usize) -> NodeId {
-    let rank = b.ty(x[2].id).shape().rank();
+    let mut args: Vec<NodeId> = x.iter().map(|v| v.id).collect();
+    let right = args.pop().expect("invariant: right-hand sides");
+    let rank = b.ty(right).shape().rank();
     // [n, .., r, m] -> [.., r, n, m] -> [.., r, n m]
-    let joined = permute(b, x[2].id, (1..rank - 1).chain([0, rank - 1]).collect());
+    let joined = permute(b, right, (1..rank - 1).chain([0, rank - 1]).collect());
     let s = b.ty(joined).shape().to_vec();
     let (lead, m) = (&s[..rank - 2], s[rank - 1]);
     let joined = b.reshape(joined, [lead, &[n * m]].concat());
-    let y = b.push(op.clone(), &[x[0].id, x[1].id, joined], None);
+    args.push(joined);
+    let y = b.push(op.clone(), &args, None);
     let y = b.reshape(y, [lead, &[n, m]].concat());
     permute(b, y, [rank - 2].into_iter().chain(0..rank - 2).chain([rank - 1]).collect())
 }

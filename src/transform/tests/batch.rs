@@ -2,7 +2,7 @@
 
 use super::passes::{assert_same, samples};
 use super::*;
-use crate::graph::{BinaryOp, CompareOp, Margins, Op, ReduceOp};
+use crate::graph::{BinaryOp, CompareOp, FactorOp, Margins, Op, ReduceOp, Triangle};
 use crate::transform::{Searches, batch, batch_with, optimize};
 
 /// The inputs with example `i` of every mapped input; the other inputs are unchanged.
@@ -270,10 +270,19 @@ fn every_system_equals_that_of_each_example() {
         for transposed in [false, true] {
             let of = |last: [usize; 2]| f64s([lead, &last].concat());
             let f = func(&[of([3, 3]), of([3, 2])], |b, x| {
-                let factors = b.push(Op::Lu, &[x[0]], None);
+                let factors = b.push(Op::Factor(FactorOp::Lu), &[x[0]], None);
                 vec![factors, b.push(Op::LuSolve { transposed }, &[factors, x[0], x[1]], None)]
             });
             check_all(&f, &format!("systems {lead:?} {transposed}"));
+            let triangle = Triangle { transposed, ..Triangle::LOWER };
+            let f = func(&[of([3, 3]), of([3, 2])], |b, x| {
+                vec![b.push(Op::TriangularSolve(triangle), &[x[0], x[1]], None)]
+            });
+            check_all(&f, &format!("triangular systems {lead:?} {transposed}"));
+        }
+        for op in FactorOp::ALL {
+            let f = func(&[f64s([lead, &[3, 3]].concat())], |b, x| vec![b.push(Op::Factor(op), x, None)]);
+            check_all(&f, &format!("{} {lead:?}", op.name()));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! drawn permutations.
 
 use super::*;
-use crate::graph::Op;
+use crate::graph::{FactorOp, Op};
 use crate::ode::tests::draw::{Draw, num_cases};
 
 /// A matrix near a drawn permutation of a diagonal one, for each index of the batch axes.
@@ -30,11 +30,11 @@ fn numbers(draw: &mut Draw, shape: Vec<usize>) -> Array {
 fn functions(lead: &[usize], (n, m): (usize, usize), transposed: bool) -> [Func; 2] {
     let of = |last: [usize; 2]| f64s([lead, &last].concat());
     let solution = func(&[of([n, n]), of([n, m])], |b, x| {
-        let factors = b.push(Op::Lu, &[x[0]], None);
+        let factors = b.push(Op::Factor(FactorOp::Lu), &[x[0]], None);
         vec![b.push(Op::LuSolve { transposed }, &[factors, x[0], x[1]], None)]
     });
     let factors = func(&[of([n, n])], |b, x| {
-        let all = b.push(Op::Lu, &[x[0]], None);
+        let all = b.push(Op::Factor(FactorOp::Lu), &[x[0]], None);
         let (start, mut limit) = (vec![0; lead.len() + 2], [lead, &[n, n]].concat());
         limit[lead.len()] = n;
         vec![b.push(Op::Slice { start, limit }, &[all], None)]
@@ -66,7 +66,7 @@ fn a_solution_has_no_derivative_by_its_factors() {
     // The backward pass solves one system more, and factors nothing again.
     let count = |f: &Func, is: fn(&Op) -> bool| f.nodes().iter().filter(|node| is(&node.op)).count();
     for f in [vjp(&solution, &[0], &[0, 1]).unwrap(), jvp(&solution, &[0, 1])] {
-        assert_eq!(count(&f, |op| matches!(op, Op::Lu)), 1);
+        assert_eq!(count(&f, |op| matches!(op, Op::Factor(FactorOp::Lu))), 1);
         assert_eq!(count(&f, |op| matches!(op, Op::LuSolve { .. })), 2);
     }
 }

@@ -11,6 +11,7 @@ mod passes;
 mod residuals;
 mod rules;
 mod sequence;
+mod triangular;
 
 use super::{jvp, vjp};
 use crate::array::{Array, DType, Shape};

@@ -6,17 +6,18 @@
 //! of its bases. [`loop_extents`](super::loop_extents) has the steps that run other plans.
 
 use crate::backend::cpu::address::{Access, Address, Extent, Visit};
-use crate::backend::cpu::kernels::{Elem, Gemm, Systems};
+use crate::backend::cpu::kernels::{Elem, Gemm};
 use crate::backend::cpu::memory::ALIGN;
 use crate::backend::cpu::run::conv::{Conv, Form};
 use crate::backend::cpu::run::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use crate::backend::cpu::run::dot::{Dot, Term};
+use crate::backend::cpu::run::factor::Factor;
 use crate::backend::cpu::run::lines::Lines;
-use crate::backend::cpu::run::lu::{Lu, LuSolve};
 use crate::backend::cpu::run::observe::Observe;
 use crate::backend::cpu::run::packed::Packed;
 use crate::backend::cpu::run::program::{Mode, Program};
 use crate::backend::cpu::run::step::Step;
+use crate::backend::cpu::run::systems::Systems;
 use crate::backend::cpu::run::totals::{DeferredProduct, Ring};
 use crate::simd::Level;
 
@@ -122,14 +123,20 @@ impl Step {
                 f(src, elements(len, elem.size(), Access::Read));
                 f(dst, elements(len, result, Access::Write));
             }
-            Step::Lu(Lu { src, dst, double, n, count }) => {
-                f(src, elements(*count * *n * *n, float(*double), Access::Read));
-                f(dst, elements(*count * (*n + 1) * *n, float(*double), Access::Write));
+            Step::Factor(factor) => {
+                let (count, [from, to], elem) = (factor.count, factor.sizes(), float(factor.double));
+                let room = Factor::room(factor.op, factor.sides, count);
+                f(&mut factor.src, elements(count * from, elem, Access::Read));
+                f(&mut factor.dst, elements(count * to, elem, Access::Write));
+                f(&mut factor.work, elements(room, elem, Access::Write));
             }
-            Step::LuSolve(LuSolve { factors, b, dst, double, systems: Systems { n, m, .. }, count }) => {
-                f(factors, elements(*count * (*n + 1) * *n, float(*double), Access::Read));
-                f(b, elements(*count * *n * *m, float(*double), Access::Read));
-                f(dst, elements(*count * *n * *m, float(*double), Access::Write));
+            Step::Systems(systems) => {
+                let (size, elem) = (systems.size(), float(systems.double));
+                let Systems { matrices, b, dst, sides, count, .. } = systems;
+                let len = *count * sides.n * sides.m;
+                f(matrices, elements(*count * size, elem, Access::Read));
+                f(b, elements(len, elem, Access::Read));
+                f(dst, elements(len, elem, Access::Write));
             }
             Step::Random(Random { key, start, dst, len, .. }) => {
                 f(key, elements(2, Elem::U32.size(), Access::Read));

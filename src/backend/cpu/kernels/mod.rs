@@ -14,6 +14,8 @@
 )]
 
 mod cast;
+mod cholesky;
+mod eigh;
 mod gemm;
 mod gemm_layer;
 mod gemm_pack;
@@ -27,29 +29,37 @@ mod lu;
 mod one;
 mod ops;
 mod philox;
+mod qr;
 mod reduce;
 #[cfg(test)]
 mod reduce_tests;
+mod scalar;
 mod strip;
 #[cfg(test)]
 mod strip_tests;
 mod sums;
 mod transpose;
+mod triangular;
 
 pub use cast::cast;
+pub use cholesky::{cholesky, cholesky_work};
+pub use eigh::{eigh, eigh_work};
 pub(super) use gemm::K_BLOCK;
 pub use gemm::{Gemm, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64};
 pub use gemm_layer::{Activation, Epilogue, RowFactors};
 pub use gemm_pack::{pack, packed_len, takes_packed};
 pub use lines::{Element as LineElement, line, orders};
-pub use lu::{Scalar, Systems, factor, solve};
+pub use lu::{Sides, lu, lu_solve};
 pub use one::{OneFn, OneInstr, by_strip, cast_one, one};
 pub use philox::{philox_block, philox_fill};
+pub use qr::{qr, qr_work};
 pub use reduce::{ReduceFn, max_strip, min_strip, sum_strip};
+pub use scalar::{Scalar, room};
 pub use strip::{Arith, StripFn, StripOp, strip};
 
 pub use sums::{SumColsFn, SumRowsFn, sum_cols, sum_rows};
 pub use transpose::{transpose_4, transpose_8};
+pub use triangular::triangular_solve;
 
 /// The type of a stored element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,12 +5,13 @@ use super::cond::Cond;
 use super::conv::Conv;
 use super::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use super::dot::Dot;
+use super::factor::Factor;
 use super::lines::Lines;
 use super::loops::Solve;
-use super::lu::{Lu, LuSolve};
 use super::observe::Observe;
 use super::program::Program;
 use super::replay::Replay;
+use super::systems::Systems;
 use super::tiles::Tiles;
 use super::totals::DeferredProduct;
 use crate::backend::cpu::address::Cost;
@@ -27,8 +28,8 @@ pub(crate) enum Step {
     Conv(Conv),
     DeferredProduct(DeferredProduct),
     Lines(Lines),
-    Lu(Lu),
-    LuSolve(LuSolve),
+    Factor(Factor),
+    Systems(Systems),
     Random(Random),
     Observe(Observe),
     Solve(Box<Solve>),
@@ -50,8 +51,8 @@ impl Step {
             Step::Conv(_) => "convolution",
             Step::DeferredProduct(_) => "deferred product",
             Step::Lines(_) => "lines",
-            Step::Lu(_) => "factorization",
-            Step::LuSolve(_) => "linear systems",
+            Step::Factor(_) => "factorization",
+            Step::Systems(_) => "linear systems",
             Step::Random(_) => "random words",
             Step::Observe(_) => "observer",
             Step::Solve(_) => "search",
@@ -76,8 +77,8 @@ impl Step {
             Step::Conv(c) => c.cost(),
             Step::DeferredProduct(l) => l.cost(),
             Step::Lines(l) => l.cost(),
-            Step::Lu(l) => l.cost(),
-            Step::LuSolve(l) => l.cost(),
+            Step::Factor(f) => f.cost(),
+            Step::Systems(s) => s.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
             Step::Observe(o) => Cost { flops: 0, bytes: 2 * o.ty.bytes() },
             Step::Solve(_) | Step::Replay(_) | Step::Tiles(_) | Step::Cond(_) => Cost::default(),

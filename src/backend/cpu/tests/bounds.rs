@@ -6,11 +6,13 @@
 //! bits. After cancellation, the radius depends on the size of the terms. A tolerance for the whole array,
 //! relative to its largest element, would accept a kernel that returns zeros for small elements.
 
+mod factors;
 mod systems;
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Builder, CompareOp, Func, LineOp, Node, Op, ReduceOp, ScalarFn, Type, UnaryOp, interpret,
+    BinaryOp, Builder, CompareOp, FactorOp, Func, LineOp, Node, Op, ReduceOp, ScalarFn, Type, UnaryOp,
+    interpret,
 };
 
 /// A value and the radius of each of its elements.
@@ -144,7 +146,9 @@ fn radii(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
             moved.into_iter().zip(sizes).map(rounded).collect()
         }
         Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } => product(node, x, unit),
-        Op::Lu => systems::factors(x[0], value, unit),
+        Op::Factor(FactorOp::Lu) => systems::factors(x[0], value, unit),
+        Op::Factor(op) => factors::radii(*op, x[0], value, unit),
+        Op::TriangularSolve(triangle) => factors::triangular(*triangle, [x[0], x[1]], value, unit),
         Op::LuSolve { transposed } => systems::solutions(x[0], x[2], (value, *transposed), unit),
         _ => elementwise(node, x, value, unit),
     }

@@ -8,6 +8,7 @@ mod chaos;
 mod cond;
 mod convolved;
 mod defects;
+mod factors;
 mod loops;
 mod ones;
 mod oracle;

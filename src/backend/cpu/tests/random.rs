@@ -4,10 +4,10 @@
 use super::{Rng, check};
 use crate::array::{Array, DType, Shape};
 use crate::graph::functions::Domain;
-use crate::graph::tests::arbitrary::regular;
+use crate::graph::tests::arbitrary::{determined, regular};
 use crate::graph::{
-    BinaryOp, Builder, CompareOp, FloatFn, Func, LineOp, Literal, Margins, NodeId, Op, ReduceOp, ScalarFn,
-    Type, UnaryOp,
+    BinaryOp, Builder, CompareOp, FactorOp, FloatFn, Func, LineOp, Literal, Margins, NodeId, Op, ReduceOp,
+    ScalarFn, Triangle, Type, UnaryOp,
 };
 use std::sync::Arc;
 
@@ -240,7 +240,7 @@ fn product(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeI
     Some(b.unary(UnaryOp::Tanh, d))
 }
 
-/// The solution of systems whose matrices and right-hand sides are corners of x and y; now and then the factors.
+/// The solution of systems whose matrices and right-hand sides are corners of x and y; now and then factors.
 fn system(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeId> {
     let shape = b.ty(x).shape().to_vec();
     let (lead, &[rows, columns]) = shape.split_last_chunk::<2>()?;
@@ -253,10 +253,29 @@ fn system(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeId
         b.push(Op::Slice { start, limit }, &[x], None)
     };
     let (a, right) = (corner(x, n), corner(y, columns.min(3)));
+    match rng.below(6) {
+        0 => {
+            let op = [FactorOp::Cholesky, FactorOp::Qr, FactorOp::Eigh][rng.below(3)];
+            let a = if op == FactorOp::Qr { corner(x, columns.min(7)) } else { a };
+            let a = determined(b, a, op);
+            let factors = b.push(Op::Factor(op), &[a], None);
+            let small = b.scale(factors, 0.25 / (n * n).max(1) as f64);
+            return Some(b.unary(UnaryOp::Tanh, small));
+        }
+        1 => {
+            let mut flag = || rng.below(2) == 0;
+            let triangle = Triangle { upper: flag(), transposed: flag(), unit_diagonal: flag() };
+            let a = regular(b, a, &(0..n).collect::<Vec<_>>());
+            let a = b.scale(a, 0.125);
+            let solution = b.push(Op::TriangularSolve(triangle), &[a, right], None);
+            return Some(b.unary(UnaryOp::Tanh, solution));
+        }
+        _ => {}
+    }
     let mut places: Vec<usize> = (0..n).collect();
     (1..n).for_each(|i| places.swap(i, rng.below(i + 1)));
     let a = regular(b, a, &places);
-    let factors = b.push(Op::Lu, &[a], None);
+    let factors = b.push(Op::Factor(FactorOp::Lu), &[a], None);
     if rng.below(4) == 0 {
         return Some(b.unary(UnaryOp::Tanh, factors));
     }
@@ -311,11 +330,13 @@ fn every_operation_without_a_body_is_drawn() {
         "and",
         "broadcast",
         "cast",
+        "cholesky",
         "concat",
         "const",
         "conv",
         "div",
         "dot",
+        "eigh",
         "eq",
         "gather",
         "input",
@@ -335,6 +356,7 @@ fn every_operation_without_a_body_is_drawn() {
         "or",
         "pad",
         "powf",
+        "qr",
         "random_bits",
         "reduce_max",
         "reduce_min",
@@ -346,6 +368,7 @@ fn every_operation_without_a_body_is_drawn() {
         "slice",
         "sub",
         "transpose",
+        "triangular_solve",
     ];
     let scalars = ScalarFn::ALL.iter().map(|f| f.name()).chain(LineOp::ALL.map(LineOp::name));
     let ops = others.into_iter().chain(FloatFn::ALL.iter().map(|f| f.op().name())).chain(scalars).collect();

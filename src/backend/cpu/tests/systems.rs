@@ -7,7 +7,7 @@
 use super::{allocations, bits, run};
 use crate::array::{Array, DType};
 use crate::backend::cpu::{Plan, Workspace};
-use crate::graph::{Builder, Func, Op, Type, interpret};
+use crate::graph::{Builder, FactorOp, Func, Op, Type, interpret};
 use crate::ode::tests::draw::{Draw, num_cases};
 use crate::simd::Level;
 
@@ -15,7 +15,7 @@ use crate::simd::Level;
 fn system(dtype: DType, lead: &[usize], (n, m): (usize, usize), transposed: bool) -> Func {
     let of = |last: [usize; 2]| Type::array(dtype, [lead, &last].concat());
     let (mut b, x) = Builder::with_inputs(&[of([n, n]), of([n, m])]);
-    let factors = b.push(Op::Lu, &[x[0]], None);
+    let factors = b.push(Op::Factor(FactorOp::Lu), &[x[0]], None);
     let solution = b.push(Op::LuSolve { transposed }, &[factors, x[0], x[1]], None);
     b.finish(&[factors, solution])
 }

@@ -1,7 +1,7 @@
 //! Random functions: what they draw.
 
 use super::*;
-use crate::graph::{FloatFn, LineOp, ScalarFn};
+use crate::graph::{FactorOp, FloatFn, LineOp, ScalarFn};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
@@ -52,14 +52,20 @@ fn axes(func: &Func, node: &Node) -> Vec<(String, usize)> {
             let columns = &shape(0)[1..];
             [named(&["rows"], shape(0)), all("column", columns), all("index", shape(1))].concat()
         }
-        Op::Lu => {
-            let (lead, order) = shape(0).split_at(shape(0).len() - 2);
-            [named(&["n"], order), all("batch", lead)].concat()
+        Op::Factor(op) => {
+            let (lead, sides) = shape(0).split_at(shape(0).len() - 2);
+            let names: &[&str] = if *op == FactorOp::Qr { &["m", "n"] } else { &["n"] };
+            [named(names, sides), all("batch", lead)].concat()
         }
         Op::LuSolve { transposed } => {
             let (lead, sides) = shape(2).split_at(shape(2).len() - 2);
             let names = if *transposed { ["n, transposed", "m, transposed"] } else { ["n", "m"] };
             [named(&names, sides), all("batch", lead)].concat()
+        }
+        Op::TriangularSolve(triangle) => {
+            let (lead, sides) = shape(1).split_at(shape(1).len() - 2);
+            let names = ["n", "m"].map(|name| format!("{name} {:?}", triangle.flags()));
+            [named(&[&names[0], &names[1]], sides), all("batch", lead)].concat()
         }
         Op::Concat { axis } => {
             let parts: Vec<usize> = (0..node.args.len()).map(|k| shape(k)[*axis]).collect();
@@ -95,17 +101,19 @@ fn live(func: &Func) -> Vec<&Node> {
 }
 
 /// The operations that are drawn, without the functions of a float.
-const OTHERS: [&str; 40] = [
+const OTHERS: [&str; 44] = [
     "abs",
     "add",
     "broadcast",
     "cast",
+    "cholesky",
     "concat",
     "const",
     "conv",
     "conv_kernel",
     "div",
     "dot",
+    "eigh",
     "eq",
     "gather",
     "iota",
@@ -123,6 +131,7 @@ const OTHERS: [&str; 40] = [
     "not",
     "pad",
     "powf",
+    "qr",
     "random_bits",
     "reduce_max",
     "reduce_min",
@@ -136,6 +145,7 @@ const OTHERS: [&str; 40] = [
     "stop_gradient",
     "sub",
     "tiles",
+    "triangular_solve",
 ];
 
 #[test]

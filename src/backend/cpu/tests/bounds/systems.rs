@@ -8,7 +8,7 @@ use super::super::{Rng, f64s};
 use super::{Ball, outputs};
 use crate::array::Array;
 use crate::graph::tests::arbitrary::regular;
-use crate::graph::{Builder, Op};
+use crate::graph::{Builder, FactorOp, Op};
 use std::cmp::Ordering;
 use std::ops::Mul;
 
@@ -17,40 +17,40 @@ const SMALL: f64 = 0.1;
 
 /// A matrix, row by row.
 #[derive(Clone)]
-struct Matrix(Vec<Vec<f64>>);
+pub(super) struct Matrix(Vec<Vec<f64>>);
 
 impl Matrix {
-    fn new((rows, columns): (usize, usize), f: impl Fn(usize, usize) -> f64) -> Matrix {
+    pub(super) fn new((rows, columns): (usize, usize), f: impl Fn(usize, usize) -> f64) -> Matrix {
         Matrix((0..rows).map(|i| (0..columns).map(|j| f(i, j)).collect()).collect())
     }
 
-    fn at(&self, i: usize, j: usize) -> f64 {
+    pub(super) fn at(&self, i: usize, j: usize) -> f64 {
         self.0[i][j]
     }
 
-    fn sides(&self) -> (usize, usize) {
+    pub(super) fn sides(&self) -> (usize, usize) {
         (self.0.len(), self.0.first().map_or(0, Vec::len))
     }
 
-    fn map(&self, f: impl Fn(usize, usize, f64) -> f64) -> Matrix {
+    pub(super) fn map(&self, f: impl Fn(usize, usize, f64) -> f64) -> Matrix {
         Matrix::new(self.sides(), |i, j| f(i, j, self.at(i, j)))
     }
 
-    fn sizes(&self) -> Matrix {
+    pub(super) fn sizes(&self) -> Matrix {
         self.map(|_, _, x| x.abs())
     }
 
-    fn plus(&self, other: &Matrix) -> Matrix {
+    pub(super) fn plus(&self, other: &Matrix) -> Matrix {
         self.map(|i, j, x| x + other.at(i, j))
     }
 
-    fn transposed(&self) -> Matrix {
+    pub(super) fn transposed(&self) -> Matrix {
         let (rows, columns) = self.sides();
         Matrix::new((columns, rows), |i, j| self.at(j, i))
     }
 
     /// The inverse of a lower triangular matrix.
-    fn inverse(&self) -> Matrix {
+    pub(super) fn inverse(&self) -> Matrix {
         let n = self.0.len();
         let mut x = Matrix::new((n, n), |i, j| f64::from(u8::from(i == j)));
         for i in 0..n {
@@ -63,7 +63,7 @@ impl Matrix {
     }
 
     /// Whether each row has a sum of at most [`SMALL`]; not if an entry is NaN.
-    fn is_small(&self) -> bool {
+    pub(super) fn is_small(&self) -> bool {
         self.0.iter().all(|row| row.iter().sum::<f64>() <= SMALL)
     }
 }
@@ -114,7 +114,7 @@ impl Parts {
 }
 
 /// The number of matrices, their rows and their columns.
-fn sides(x: &Array) -> (usize, usize, usize) {
+pub(super) fn sides(x: &Array) -> (usize, usize, usize) {
     let (lead, &[rows, columns]) = x.shape().split_last_chunk().expect("a matrix has two axes");
     (lead.iter().product(), rows, columns)
 }
@@ -182,7 +182,7 @@ fn radii_are_small_for_regular_matrices_and_infinite_if_pivots_nearly_tie() {
     for n in 0..10 {
         let (mut b, x) = Builder::with_inputs(&[f64s([n, n]), f64s([n, 2])]);
         let a = regular(&mut b, x[0], &(0..n).rev().collect::<Vec<_>>());
-        let factors = b.push(Op::Lu, &[a], None);
+        let factors = b.push(Op::Factor(FactorOp::Lu), &[a], None);
         let solve = |transposed| b.push(Op::LuSolve { transposed }, &[factors, a, x[1]], None);
         let [straight, turned] = [false, true].map(solve);
         let f = b.finish(&[factors, straight, turned]);
@@ -194,7 +194,7 @@ fn radii_are_small_for_regular_matrices_and_infinite_if_pivots_nearly_tie() {
         }
     }
     let (mut b, x) = Builder::with_inputs(&[f64s([2, 2])]);
-    let factors = b.push(Op::Lu, &[x[0]], None);
+    let factors = b.push(Op::Factor(FactorOp::Lu), &[x[0]], None);
     let f = b.finish(&[factors]);
     for (first, is_near) in [(1.0 - f64::EPSILON, true), (0.5, false)] {
         let ball = &outputs(&f, &[Array::from_vec([2, 2], vec![first, 2.0, 1.0, 3.0])])[0];

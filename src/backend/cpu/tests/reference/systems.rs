@@ -11,7 +11,7 @@ use super::super::Rng;
 use super::super::systems::{Kind, array, matrix};
 use super::{EXAMPLES, Program};
 use crate::array::{Array, DType};
-use crate::graph::{Builder, Func, NodeId, Op, Type};
+use crate::graph::{Builder, FactorOp, Func, NodeId, Op, Type};
 use crate::ode::tests::draw::Draw;
 
 const LEAD: [&[usize]; 7] = [&[], &[], &[], &[0], &[1], &[17], &[17]];
@@ -74,7 +74,7 @@ impl Case {
             build.add(x, moved)
         };
         let (a, b) = (sum(x[0], x[1], x[4]), sum(x[2], x[3], x[5]));
-        let factors = build.push(Op::Lu, &[a], None);
+        let factors = build.push(Op::Factor(FactorOp::Lu), &[a], None);
         let y = build.push(Op::LuSolve { transposed: self.transposed }, &[factors, a, b], None);
         build.finish(&[factors, y])
     }
