@@ -17,8 +17,8 @@ pub enum FactorOp {
     /// behind it; the others hold R.
     Qr,
     /// `a [.., n, n]`: `[.., n + 1, n]`. The first n rows hold the eigenvectors of `(a + a^T) / 2` as columns, the last row
-    /// the eigenvalues, ascending. All are NaN if an entry is not finite. The entry of the largest magnitude of a vector is
-    /// positive.
+    /// the eigenvalues, ascending. All are NaN if an entry is not finite. The first entry of a vector with at least
+    /// nine tenths of the largest magnitude is positive.
     Eigh,
 }
 

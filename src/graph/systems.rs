@@ -9,16 +9,16 @@ use super::factor::{FactorOp, factors, square};
 /// ```
 /// use flowline::tensor::linalg::Triangle;
 /// let of_transpose = Triangle::LOWER.transposed(); // the system L^T x = b
-/// assert!(of_transpose.transposed && !of_transpose.upper && !of_transpose.unit_diagonal);
+/// assert_eq!(of_transpose.transposed(), Triangle::LOWER);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Triangle {
     /// The entries on and above the diagonal, else those on and below it.
-    pub upper: bool,
+    pub(crate) upper: bool,
     /// The matrix of the system is the transpose of the triangle.
-    pub transposed: bool,
+    pub(crate) transposed: bool,
     /// The entries on the diagonal count as 1 and are not read.
-    pub unit_diagonal: bool,
+    pub(crate) unit_diagonal: bool,
 }
 
 impl Triangle {

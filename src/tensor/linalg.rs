@@ -240,9 +240,16 @@ fn place_of(sides: [usize; 2], f: impl FnOnce(&Tensor, &Tensor) -> Tensor) -> Te
     f(&Tensor::iota(DType::I32, sides, 0), &Tensor::iota(DType::I32, sides, 1))
 }
 
+/// The transpose of each matrix.
+fn turned(a: &Tensor) -> Tensor {
+    let mut axes: Vec<usize> = (0..a.rank()).collect();
+    axes.swap(a.rank() - 2, a.rank() - 1);
+    a.permute(&axes)
+}
+
 /// The symmetric part of each matrix.
 fn symmetric(a: &Tensor) -> Tensor {
-    (a + a.transpose()) * 0.5
+    (a + turned(a)) * 0.5
 }
 
 /// The identity matrix of order n.
@@ -289,5 +296,7 @@ fn product(x: &Tensor) -> Tensor {
     if x.shape()[axis] == 0 { Tensor::full(x.dtype(), shape, 1.0) } else { x.reshape(shape) }
 }
 
+#[cfg(test)]
+mod factor_tests;
 #[cfg(test)]
 mod tests;

@@ -221,7 +221,7 @@ class Program:
         # The factors that are read by other operations than systems.
         reads = [(op, k, arg) for _, op, _, args in self.nodes for k, arg in enumerate(args)]
         self.read = set(self.outputs) | {arg for op, k, arg in reads if (op, k) != ("lu_solve", 0)}
-        self.drawn = {"lu": 0, "lu_solve": 0, "rows": 0, "singular": 0, "condition": 1.0}
+        self.drawn = {"lu": 0, "lu_solve": 0, "triangular_solve": 0, "factors": 0, "rows": 0, "singular": 0, "condition": 1.0}
 
     def observe(self, op, y):
         """Counts the matrices; skips the program for a singular or ill-conditioned one."""
@@ -255,7 +255,7 @@ class Program:
                 y = Number(wrap(y.v, dtype))
             elif dtype == "bool":
                 y = Number(y.v)
-            elif op in ("lu", "lu_solve"):
+            elif op in ("lu", "lu_solve", "triangular_solve"):
                 condition = max(condition, self.observe(op, y))
             assert y.v.shape == shape, (op, y.v.shape, shape)
             values[i] = y
@@ -333,6 +333,11 @@ class Program:
             return systems.lu(x[0], near)
         if op == "lu_solve":
             return systems.lu_solve(x[1], x[2], "transposed" in a)
+        if op == "triangular_solve":
+            return systems.triangular_solve(x[0], x[1], a)
+        if op in ("cholesky", "qr", "eigh"):
+            self.drawn["factors"] += math.prod(shape[:-2])
+            return systems.factors(op, x[0], shape)
         if op == "conv":
             return bilinear(lambda l, r: conv(l, r, whole("lo"), whole("hi"), "turned" in a), x[0], x[1])
         if op == "conv_kernel":

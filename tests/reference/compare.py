@@ -60,6 +60,7 @@ class Counts:
         if self.drawn:
             lines.append(
                 "{lu} matrices factored, {lu_solve} systems solved, {singular} of both singular; up to {rows} rows, "
+                "{triangular_solve} triangular systems, {factors} other factorizations, "
                 "condition numbers up to {condition:.1e}".format(**self.drawn)
             )
         return "\n    ".join(lines)

@@ -1,4 +1,4 @@
-"""LU factorizations and linear systems in f64 with forward derivatives, for `check.py`.
+"""Factorizations and linear systems in f64, for `check.py`; those by LU and triangular systems with forward derivatives.
 
 Solutions are computed by `numpy.linalg.solve` from the matrices, not from the factors. NumPy has no LU factorization, so
 `factor` is one.
@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from derivatives import Jump, Number, moving
+from derivatives import Jump, Number, linear, moving
 
 # Programs with a matrix of a larger condition number are skipped: almost no digit of an f32 solution is right, and the
 # second derivatives of an f64 solution, whose errors contain its square, have few.
@@ -113,3 +113,35 @@ def lu_solve(a, b, transposed):
         yield solve(b.ew - turn(a.ew) @ x - turn(a.e) @ w - turn(a.w) @ e)
 
     return each_matrix(one, b.v.shape[-2:], 0.0, a, b)
+
+
+def triangular_solve(a, b, flags):
+    """The solution of a system with a triangle of a. The derivatives are by the triangle and b."""
+    part, offset = (np.triu, 1) if "upper" in flags else (np.tril, -1)
+    unit = "unit_diagonal" in flags
+    triangle = linear(lambda v: part(v, offset if unit else 0), a)
+    if unit:
+        triangle.v = triangle.v + np.eye(a.v.shape[-1])
+    return lu_solve(triangle, b, "transposed" in flags)
+
+
+def factors(op, a, shape):
+    """Cholesky or QR factors, or eigenvectors and eigenvalues, packed in one array. They have no derivatives."""
+    if 0 in shape:
+        return Number(np.zeros(shape))
+    turn = lambda x: np.swapaxes(x, -1, -2)
+    even = a.v if op == "qr" else (a.v + turn(a.v)) / 2
+    try:
+        if op == "cholesky":
+            return Number(np.linalg.cholesky(even))
+        if op == "qr":
+            q, r = np.linalg.qr(even)
+            rest = shape[-1] - q.shape[-1]
+            q = np.pad(q, [(0, 0)] * (q.ndim - 1) + [(0, rest)])
+            return Number(np.concatenate([q, r], axis=-2))
+        w, v = np.linalg.eigh(even)
+    except np.linalg.LinAlgError:
+        raise Jump from None
+    first = np.argmax(np.abs(v) >= 0.9 * np.abs(v).max(axis=-2, keepdims=True), axis=-2)
+    most = np.take_along_axis(v, first[..., None, :], axis=-2)
+    return Number(np.concatenate([v * np.sign(most), w[..., None, :]], axis=-2))

@@ -143,9 +143,9 @@ fn eigh(mut a: Rows) -> Rows {
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| a[i][i].total_cmp(&a[j][j]));
     let sign = |j: usize| {
-        let most =
-            vectors.iter().map(|row| row[j]).fold(0.0, |m: f64, x| if x.abs() > m.abs() { x } else { m });
-        if most < 0.0 { -1.0 } else { 1.0 }
+        let most = vectors.iter().fold(0.0, |most: f64, row| most.max(row[j].abs()));
+        let entry = vectors.iter().find(|row| row[j].abs() >= 0.9 * most);
+        if entry.is_some_and(|row| row[j] < 0.0) { -1.0 } else { 1.0 }
     };
     let mut out: Rows = vectors.iter().map(|row| order.iter().map(|&j| row[j] * sign(j)).collect()).collect();
     out.push(order.iter().map(|&j| a[j][j]).collect());

@@ -2,7 +2,7 @@
 
 use super::systems::solved;
 use super::triangular::solution;
-use super::{Triangle, order, place, program, symmetric};
+use super::{Triangle, order, place, program, symmetric, turned};
 use crate::graph::{FactorOp, Op};
 use crate::tensor::{Tensor, custom_derivatives};
 
@@ -38,7 +38,7 @@ pub fn cholesky(a: &Tensor) -> Tensor {
     let rule = custom_derivatives(|a: &Tensor| Tensor::op(Op::Factor(FactorOp::Cholesky), &[a], None));
     let rule = rule.jvp(move |_, lower, da| {
         let left = solution(lower, &symmetric(da), Triangle::LOWER);
-        let both = solution(lower, &left.transpose(), Triangle::LOWER);
+        let both = solution(lower, &turned(&left), Triangle::LOWER);
         // 1 below the diagonal, 1/2 on it.
         let weights =
             place(n, |i, j| i.gt(j)).cast(da.dtype()) + place(n, |i, j| i.eq(j)).cast(da.dtype()) * 0.5;

@@ -1,6 +1,6 @@
 //! Eigenvalues and eigenvectors of symmetric matrices.
 
-use super::{diagonal, identity, order, program, symmetric};
+use super::{diagonal, identity, order, program, symmetric, turned};
 use crate::graph::{FactorOp, Op};
 use crate::tensor::{Tensor, custom_derivatives};
 
@@ -8,8 +8,8 @@ use crate::tensor::{Tensor, custom_derivatives};
 /// orthonormal.
 ///
 /// The function reads the symmetric part `(a + a^T) / 2`, so the gradient with respect to a is symmetric. Of each
-/// eigenvector, the element of the largest magnitude is positive; of several, the first. If an element of a matrix is not
-/// finite, all its results are NaN.
+/// eigenvector, the first element that has at least nine tenths of the largest magnitude is positive, so that rounding
+/// seldom changes the sign. If an element of a matrix is not finite, all its results are NaN.
 ///
 /// With `m = v^T da v` for the symmetric part of da, the derivatives are `dw = diag(m)` and `dv = v (f * m)` with
 /// `f[i, j] = 1 / (w[j] - w[i])` and zeros on its diagonal. If two eigenvalues are equal, their eigenvectors have no derivative:
@@ -74,7 +74,7 @@ fn parts(name: &str, a: &Tensor) -> [Tensor; 2] {
         (w.reshape(w.shape().without_axes(&[axis])), both.slice(axis, 0..n))
     });
     let rule = rule.jvp(move |_, (w, v), da| {
-        let m = v.transpose().matmul(&symmetric(da)).matmul(v);
+        let m = turned(v).matmul(&symmetric(da)).matmul(v);
         let gaps = w.expand_dims(axis) - w.expand_dims(axis + 1);
         let one = identity(n, da.dtype());
         let f = 1.0 / (gaps + &one) - &one;

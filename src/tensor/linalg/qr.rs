@@ -2,7 +2,7 @@
 
 use super::systems::right_hand_sides;
 use super::triangular::solution;
-use super::{Triangle, place_of, program};
+use super::{Triangle, place_of, program, turned};
 use crate::graph::{FactorOp, Op};
 use crate::tensor::{Tensor, custom_derivatives};
 
@@ -73,9 +73,9 @@ pub fn lstsq(a: &Tensor, b: &Tensor) -> Tensor {
     right_hand_sides("lstsq", (a, b), &|a, b| {
         if m >= n {
             let (q, r) = factors(a, [m, n]);
-            solution(&r, &q.transpose().matmul(b), Triangle::UPPER)
+            solution(&r, &turned(&q).matmul(b), Triangle::UPPER)
         } else {
-            let (q, r) = factors(&a.transpose(), [n, m]);
+            let (q, r) = factors(&turned(a), [n, m]);
             q.matmul(&solution(&r, b, Triangle::UPPER.transposed()))
         }
     })
@@ -104,12 +104,12 @@ fn factors(a: &Tensor, [m, n]: [usize; 2]) -> (Tensor, Tensor) {
             triangle.broadcast_to(shape).select(x, &Tensor::scalar(x.dtype(), 0.0))
         };
         // x r1 = da1
-        let x = solution(&first(r), &first(da).transpose(), Triangle::UPPER.transposed()).transpose();
-        let turned = q.transpose();
-        let w = turned.matmul(&x);
+        let x = turned(&solution(&first(r), &turned(&first(da)), Triangle::UPPER.transposed()));
+        let of_q = turned(q);
+        let w = of_q.matmul(&x);
         let below = inside(place_of([k, k], |i, j| i.gt(j)), &w);
-        let z = &below - below.transpose();
-        let dr = turned.matmul(da) - z.matmul(r);
+        let z = &below - turned(&below);
+        let dr = of_q.matmul(da) - z.matmul(r);
         (x + q.matmul(&(&z - w)), inside(place_of([k, n], |i, j| i.le(j)), &dr))
     });
     rule.call(a)

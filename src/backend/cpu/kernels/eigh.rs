@@ -276,16 +276,13 @@ fn sort<T: Scalar>(n: usize, rows: &mut [T], values: &mut [T]) {
     }
 }
 
-/// Makes the entry of the largest magnitude positive; of several, the first.
+/// Makes the first entry positive that has at least nine tenths of the largest magnitude.
 #[inline(always)]
 fn turn<T: Scalar>(vector: &mut [T]) {
-    let (mut most, mut entry) = (T::zero(), T::zero());
-    for &x in vector.iter() {
-        if x.magnitude() > most {
-            (most, entry) = (x.magnitude(), x);
-        }
-    }
-    if entry < T::zero() {
+    let most = vector.iter().fold(T::zero(), |most, x| most.larger(x.magnitude()));
+    let bound = most.mul(T::near(0.9));
+    let entry = vector.iter().find(|x| x.magnitude() >= bound);
+    if entry.is_some_and(|&x| x < T::zero()) {
         vector.iter_mut().for_each(|x| *x = x.neg());
     }
 }

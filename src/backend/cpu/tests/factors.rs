@@ -99,9 +99,11 @@ fn check(op: FactorOp, [m, n]: [usize; 2], a: &[f64], found: &[f64], epsilon: f6
             let w = |j: usize| at(n, j);
             assert!((1..n).all(|j| w(j - 1) <= w(j)), "{what}: the eigenvalues do not ascend");
             for j in 0..n {
-                let most =
-                    (0..n).map(|i| at(i, j)).fold(0.0, |m: f64, x| if x.abs() > m.abs() { x } else { m });
-                assert!(most > 0.0, "{what}: the largest entry of vector {j} is {most}");
+                let most = (0..n).fold(0.0, |most: f64, i| most.max(at(i, j).abs()));
+                let entry = (0..n).map(|i| at(i, j)).find(|x| x.abs() >= 0.90001 * most);
+                // An entry near the bound may be the first one before rounding.
+                let is_near = (0..n).any(|i| (at(i, j).abs() - 0.9 * most).abs() < 1e-4 * most);
+                assert!(entry.is_some_and(|x| x > 0.0) || is_near, "{what}: the sign of vector {j}");
             }
             let off = residual([n; 3], symmetric, at, |i, j| at(i, j) * w(j));
             (off, residual([n; 3], |i, k| at(k, i), at, one))
@@ -113,14 +115,14 @@ fn check(op: FactorOp, [m, n]: [usize; 2], a: &[f64], found: &[f64], epsilon: f6
 }
 
 /// Asserts the results of a matrix without factors.
-fn check_broken(op: FactorOp, [m, n]: [usize; 2], found: &[f64], what: &str) {
+fn check_broken(op: FactorOp, n: usize, found: &[f64], what: &str) {
     let all = |rows: usize, holds: &dyn Fn(usize, usize) -> bool| {
         (0..rows).all(|i| (0..n).all(|j| !holds(i, j) || found[i * n + j].is_nan()))
     };
     match op {
         FactorOp::Cholesky => assert!(all(n, &|i, j| j <= i), "{what}: the factor is not NaN"),
         FactorOp::Eigh => assert!(all(n + 1, &|_, _| true), "{what}: a result is not NaN"),
-        _ => assert!(m * n == 0 || found.iter().any(|x| x.is_nan()), "{what}: no result is NaN"),
+        _ => assert!(found.iter().any(|x| !x.is_finite()), "{what}: all results are finite"),
     }
 }
 
@@ -151,8 +153,8 @@ fn drawn_matrices_have_their_factors() {
                     format!("case {case}, matrix {e}, {} {kind:?} {dtype} {m}x{n} level {k}", op.name());
                 let has_factors = op != FactorOp::Cholesky || matches!(kind, Kind::Uniform | Kind::Scaled);
                 match kind {
-                    Kind::Broken if m * n > 0 => check_broken(op, [m, n], found, &what),
-                    Kind::Zero if op == FactorOp::Cholesky => check_broken(op, [m, n], found, &what),
+                    Kind::Broken if m * n > 0 => check_broken(op, n, found, &what),
+                    Kind::Zero if op == FactorOp::Cholesky => check_broken(op, n, found, &what),
                     _ if has_factors || n == 0 => check(op, [m, n], a, found, epsilon, &what),
                     // Whether rounding errors make a pivot positive is not known.
                     _ => {}
@@ -215,7 +217,7 @@ fn a_matrix_that_is_not_positive_definite_has_no_cholesky_factor() {
             let f = func(FactorOp::Cholesky, DType::F64, &[n, n]);
             for level in Level::available() {
                 let found = run(&Plan::compile(&f, level), &inputs)[0].to_f64();
-                check_broken(FactorOp::Cholesky, [n, n], &found, &format!("n={n} {level:?}"));
+                check_broken(FactorOp::Cholesky, n, &found, &format!("n={n} {level:?}"));
                 assert!((0..n).all(|i| found[i * n + i + 1..(i + 1) * n].iter().all(|&x| x == 0.0)));
             }
         }

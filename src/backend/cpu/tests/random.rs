@@ -254,7 +254,7 @@ fn system(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeId
     };
     let (a, right) = (corner(x, n), corner(y, columns.min(3)));
     match rng.below(6) {
-        0 => {
+        0 | 1 => {
             let op = [FactorOp::Cholesky, FactorOp::Qr, FactorOp::Eigh][rng.below(3)];
             let a = if op == FactorOp::Qr { corner(x, columns.min(7)) } else { a };
             let a = determined(b, a, op);
@@ -262,7 +262,7 @@ fn system(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeId
             let small = b.scale(factors, 0.25 / (n * n).max(1) as f64);
             return Some(b.unary(UnaryOp::Tanh, small));
         }
-        1 => {
+        2 => {
             let mut flag = || rng.below(2) == 0;
             let triangle = Triangle { upper: flag(), transposed: flag(), unit_diagonal: flag() };
             let a = regular(b, a, &(0..n).collect::<Vec<_>>());

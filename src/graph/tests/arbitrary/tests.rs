@@ -64,8 +64,8 @@ fn axes(func: &Func, node: &Node) -> Vec<(String, usize)> {
         }
         Op::TriangularSolve(triangle) => {
             let (lead, sides) = shape(1).split_at(shape(1).len() - 2);
-            let names = ["n", "m"].map(|name| format!("{name} {:?}", triangle.flags()));
-            [named(&[&names[0], &names[1]], sides), all("batch", lead)].concat()
+            let names = if triangle.transposed { ["n, transposed", "m, transposed"] } else { ["n", "m"] };
+            [named(&names, sides), all("batch", lead)].concat()
         }
         Op::Concat { axis } => {
             let parts: Vec<usize> = (0..node.args.len()).map(|k| shape(k)[*axis]).collect();

@@ -77,11 +77,11 @@ fn eigh(off: &Matrix, found: &Matrix) -> (Matrix, bool) {
     let gap = |i: usize, j: usize| (found.at(n, j) - found.at(n, i)).abs();
     let turned = inner.map(|i, j, x| if i == j { 0.0 } else { x / gap(i, j) });
     let moved = &vectors * &turned;
-    // The sign is clear if no other entry could be the largest.
+    // The sign is clear if no entry is near the bound of the magnitudes that decide.
     let is_clear = (0..n).all(|j| {
-        let most = (0..n).max_by(|&p, &q| vectors.at(p, j).total_cmp(&vectors.at(q, j))).unwrap_or(0);
-        let least = vectors.at(most, j) - 2.0 * moved.at(most, j);
-        (0..n).all(|i| i == most || vectors.at(i, j) + 2.0 * moved.at(i, j) < least)
+        let largest = |x: &Matrix| (0..n).fold(0.0, |most: f64, i| most.max(x.at(i, j)));
+        let (bound, room) = (0.9 * largest(&vectors), 4.0 * largest(&moved));
+        (0..n).all(|i| (vectors.at(i, j) - bound).abs() > room)
     });
     let both = Matrix::new((n + 1, n), |i, j| if i < n { moved.at(i, j) } else { inner.at(j, j) });
     (both, is_clear && turned.is_small())
