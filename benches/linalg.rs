@@ -42,7 +42,7 @@ fn drawn(dtype: DType, shape: Vec<usize>) -> Tensor {
 /// The median and the least time of a compiled function of matrices and right-hand sides, in microseconds.
 fn times(f: impl Fn(&Tensor, &Tensor) -> Tensor + Send + Sync + 'static, a: &Tensor, b: &Tensor) -> [f64; 2] {
     let compiled = jit(move |a: Tensor, b: Tensor| f(&a, &b));
-    let mut call = || {
+    let call = || {
         let start = Instant::now();
         black_box(compiled.call(a, b).expect("a program without solves"));
         start.elapsed().as_secs_f64() * 1e6
@@ -56,8 +56,10 @@ fn times(f: impl Fn(&Tensor, &Tensor) -> Tensor + Send + Sync + 'static, a: &Ten
 fn measure(name: &str, dtype: DType, count: usize, [m, n]: [usize; 2]) {
     let lead = if count == 1 { vec![] } else { vec![count] };
     let (a, b) = (drawn(dtype, [&lead[..], &[m, n]].concat()), drawn(dtype, [&lead[..], &[m, 1]].concat()));
-    let one = Tensor::iota(DType::I32, [m, n], 0).eq(&Tensor::iota(DType::I32, [m, n], 1)).cast(dtype);
-    let definite = || a.matmul(&a.transpose()) + one.clone() * n as f64;
+    let one = Tensor::iota(DType::I32, [m, n], 0).eq(Tensor::iota(DType::I32, [m, n], 1)).cast(dtype);
+    let last = a.rank() - 1;
+    let turned = a.permute(&(0..last - 1).chain([last, last - 1]).collect::<Vec<_>>());
+    let definite = || a.matmul(&turned) + one.clone() * n as f64;
     let [median, least] = match name {
         "solve" => times(linalg::solve, &(&a + one * 4.0), &b),
         "triangular_solve" => times(|a, b| linalg::triangular_solve(a, b, Triangle::LOWER), &definite(), &b),

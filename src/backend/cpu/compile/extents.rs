@@ -132,11 +132,12 @@ impl Step {
             }
             Step::Systems(systems) => {
                 let (size, elem) = (systems.size(), float(systems.double));
-                let Systems { matrices, b, dst, sides, count, .. } = systems;
+                let Systems { matrices, b, dst, work, sides, count, .. } = systems;
                 let len = *count * sides.n * sides.m;
                 f(matrices, elements(*count * size, elem, Access::Read));
                 f(b, elements(len, elem, Access::Read));
                 f(dst, elements(len, elem, Access::Write));
+                f(work, elements(Systems::room(*sides, *count), elem, Access::Write));
             }
             Step::Random(Random { key, start, dst, len, .. }) => {
                 f(key, elements(2, Elem::U32.size(), Access::Read));

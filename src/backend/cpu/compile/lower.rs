@@ -19,7 +19,6 @@ use crate::backend::cpu::run::dot::{Dot, Layer, Term, products};
 use crate::backend::cpu::run::observe::Observe;
 use crate::backend::cpu::run::packed::Packed;
 use crate::backend::cpu::run::step::Step;
-use crate::backend::cpu::run::systems::Matrices;
 use crate::backend::cpu::run::totals::{DeferredProduct, Ring};
 use crate::graph::{Func, Op, Type, UnaryOp};
 use crate::simd::Level;
@@ -303,10 +302,8 @@ impl Lower<'_> {
             Op::Conv { .. } | Op::ConvKernel { .. } => self.conv(id),
             Op::Lines(op) => self.lines(id, *op),
             Op::Factor(op) => self.factor(id, *op),
-            Op::LuSolve { transposed } => {
-                self.systems(id, Matrices::Factors { transposed: *transposed }, [0, 2]);
-            }
-            Op::TriangularSolve(triangle) => self.systems(id, Matrices::Triangles(*triangle), [0, 1]),
+            Op::LuSolve { transposed } => self.lu_solve(id, *transposed),
+            Op::TriangularSolve(triangle) => self.triangular_solve(id, *triangle),
             Op::RandomBits { stream } => {
                 let (key, start) = (self.held(&args[0], ty(0)), self.held(&args[1], ty(1)));
                 let len = node.ty.shape().size();

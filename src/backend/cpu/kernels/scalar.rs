@@ -43,13 +43,25 @@ pub trait Number: Copy {
     fn choose(mask: Self::Mask, a: Self, b: Self) -> Self;
     /// The first matrices of `x`, of `size` floats each. The last one takes the place of those that are missing.
     fn group(x: &[Self::Elem], size: usize) -> Self::Group<'_>;
-    /// Float i of each matrix.
-    fn read(group: &Self::Group<'_>, i: usize) -> Self;
-    /// Writes float i of each matrix of `size` floats that is there.
-    fn write(self, out: &mut [Self::Elem], size: usize, i: usize);
+    /// Float i of one matrix.
+    fn entry(group: &Self::Group<'_>, matrix: usize, i: usize) -> Self::Elem;
+    /// One float for each matrix.
+    fn collect(f: impl Fn(usize) -> Self::Elem) -> Self;
+    /// Writes float `i(matrix)` of each matrix of `size` floats that is there.
+    fn write_at(self, out: &mut [Self::Elem], size: usize, i: impl Fn(usize) -> usize);
     /// Floats as numbers.
     fn split(x: &mut [Self::Elem]) -> &mut [Self];
 
+    /// Float i of each matrix.
+    #[inline(always)]
+    fn read(group: &Self::Group<'_>, i: usize) -> Self {
+        Self::collect(|matrix| Self::entry(group, matrix, i))
+    }
+    /// Writes float i of each matrix of `size` floats that is there.
+    #[inline(always)]
+    fn write(self, out: &mut [Self::Elem], size: usize, i: usize) {
+        self.write_at(out, size, |_| i);
+    }
     #[inline(always)]
     fn zero() -> Self {
         Self::of(Self::Elem::default())
@@ -174,12 +186,16 @@ macro_rules! numbers {
                 &x[..size]
             }
             #[inline(always)]
-            fn read(group: &&[$t], i: usize) -> Self {
+            fn entry(group: &&[$t], _matrix: usize, i: usize) -> $t {
                 group[i]
             }
             #[inline(always)]
-            fn write(self, out: &mut [$t], _size: usize, i: usize) {
-                out[i] = self;
+            fn collect(f: impl Fn(usize) -> $t) -> Self {
+                f(0)
+            }
+            #[inline(always)]
+            fn write_at(self, out: &mut [$t], _size: usize, i: impl Fn(usize) -> usize) {
+                out[i(0)] = self;
             }
             #[inline(always)]
             fn split(x: &mut [$t]) -> &mut [Self] {
@@ -260,12 +276,18 @@ macro_rules! numbers {
                 std::array::from_fn(|l| &x[l.min(last) * size..][..size])
             }
             #[inline(always)]
-            fn read(group: &[&[$t]; LANES], i: usize) -> Self {
-                lanes!(l => group[l][i])
+            fn entry(group: &[&[$t]; LANES], matrix: usize, i: usize) -> $t {
+                group[matrix][i]
             }
             #[inline(always)]
-            fn write(self, out: &mut [$t], size: usize, i: usize) {
-                out.chunks_exact_mut(size).zip(self).for_each(|(out, x)| out[i] = x);
+            fn collect(f: impl Fn(usize) -> $t) -> Self {
+                lanes!(l => f(l))
+            }
+            #[inline(always)]
+            fn write_at(self, out: &mut [$t], size: usize, i: impl Fn(usize) -> usize) {
+                for (l, (out, x)) in out.chunks_exact_mut(size).zip(self).enumerate() {
+                    out[i(l)] = x;
+                }
             }
             #[inline(always)]
             fn split(x: &mut [$t]) -> &mut [Self] {
@@ -302,9 +324,15 @@ numbers! {
     f64, u64, gemm_f64, 1e-140;
 }
 
+/// The number of floats that the work on `count` matrices side by side needs, with `work` per matrix; 0 if they are factored
+/// one after another.
+pub fn room_beside(work: usize, count: usize) -> usize {
+    if count > 1 && work <= MAX_WORK { LANES * work } else { 0 }
+}
+
 /// The number of floats that the work on `count` matrices needs, with `work` per matrix.
 pub fn room(work: usize, count: usize) -> usize {
-    if count > 1 && work <= MAX_WORK { LANES * work } else { work }
+    room_beside(work, count).max(work)
 }
 
 /// Work on a matrix, or on several side by side.

@@ -1,27 +1,28 @@
-//! Triangular systems, one matrix after another.
+//! Triangular systems; small matrices of a batch are side by side.
 //!
 //! Matrices are row-major. The sequence of operations on an element depends only on n, not on the numbers of right-hand
 //! sides and matrices.
 
 use super::lu::Sides;
-use super::scalar::{Scalar, minus};
+use super::scalar::{Number, Scalar, minus};
 use crate::graph::Triangle;
 use crate::simd::{Level, Work, is_fused, run_narrow};
 
-/// Writes the solutions for the right-hand sides `b` to `x`. The other triangle of a matrix is not read.
+/// Writes the solutions for the right-hand sides `b` to `x`. The other triangle of a matrix has no effect. `work` has the
+/// [room beside](super::room_beside) others for [`lu_solve_work`](super::lu_solve_work).
 pub fn triangular_solve<T: Scalar>(
     level: Level,
     (sides, triangle): (Sides, Triangle),
     a: &[T],
     b: &[T],
-    x: &mut [T],
+    (x, work): (&mut [T], &mut [T]),
 ) {
     if sides.n == 0 || sides.m == 0 {
         return;
     }
     match is_fused(level) {
-        true => run_narrow(level, Solve::<T, true> { sides, triangle, a, b, x }),
-        false => Solve::<T, false> { sides, triangle, a, b, x }.run(),
+        true => run_narrow(level, Solve::<T, true> { sides, triangle, a, b, x, work }),
+        false => Solve::<T, false> { sides, triangle, a, b, x, work }.run(),
     }
 }
 
@@ -31,6 +32,7 @@ struct Solve<'a, T, const FUSED: bool> {
     a: &'a [T],
     b: &'a [T],
     x: &'a mut [T],
+    work: &'a mut [T],
 }
 
 impl<T: Scalar, const FUSED: bool> Work for Solve<'_, T, FUSED> {
@@ -38,26 +40,51 @@ impl<T: Scalar, const FUSED: bool> Work for Solve<'_, T, FUSED> {
 
     #[inline(always)]
     fn run(self) {
-        let Sides { n, m } = self.sides;
-        let all = self.a.chunks_exact(n * n).zip(self.b.chunks_exact(n * m));
-        for ((a, b), x) in all.zip(self.x.chunks_exact_mut(n * m)) {
+        let Solve { sides, triangle, a, b, x, work } = self;
+        let Sides { n, m } = sides;
+        if !work.is_empty() {
+            let work = T::Lanes::split(work);
+            let all = a.chunks(T::Lanes::LEN * n * n).zip(b.chunks(T::Lanes::LEN * n * m));
+            for ((a, b), x) in all.zip(x.chunks_mut(T::Lanes::LEN * n * m)) {
+                beside::<T::Lanes, FUSED>((sides, triangle), a, b, (x, &mut *work));
+            }
+            return;
+        }
+        for ((a, b), x) in a.chunks_exact(n * n).zip(b.chunks_exact(n * m)).zip(x.chunks_exact_mut(n * m)) {
             x.copy_from_slice(b);
-            substitute::<T, FUSED>(self.sides, self.triangle, a, x);
+            substitute::<T, FUSED>(sides, triangle, a, x);
         }
     }
 }
 
+/// The solutions of a group of systems side by side.
+#[inline(always)]
+fn beside<E: Number, const FUSED: bool>(
+    (sides, triangle): (Sides, Triangle),
+    a: &[E::Elem],
+    b: &[E::Elem],
+    (out, work): (&mut [E::Elem], &mut [E]),
+) {
+    let Sides { n, m } = sides;
+    let (a, b) = (E::group(a, n * n), E::group(b, n * m));
+    let (rows, x) = work[..n * n + n * m].split_at_mut(n * n);
+    rows.iter_mut().enumerate().for_each(|(i, x)| *x = E::read(&a, i));
+    x.iter_mut().enumerate().for_each(|(i, x)| *x = E::read(&b, i));
+    substitute::<E, FUSED>(sides, triangle, rows, x);
+    x.iter().enumerate().for_each(|(i, x)| x.write(out, n * m, i));
+}
+
 /// Solves the systems of one matrix in place, by substitution.
 #[inline(always)]
-pub(super) fn substitute<T: Scalar, const FUSED: bool>(
+pub(super) fn substitute<E: Number, const FUSED: bool>(
     Sides { n, m }: Sides,
     triangle: Triangle,
-    rows: &[T],
-    x: &mut [T],
+    rows: &[E],
+    x: &mut [E],
 ) {
     let Triangle { upper, transposed, unit_diagonal } = triangle;
     if !transposed && m == 1 {
-        return one_column::<T, FUSED>(n, (upper, unit_diagonal), rows, x);
+        return one_column::<E, FUSED>(n, (upper, unit_diagonal), rows, x);
     }
     // The triangle of the matrix that is solved with is upper if its last unknown is the first known one.
     let is_backward = upper != transposed;
@@ -68,19 +95,21 @@ pub(super) fn substitute<T: Scalar, const FUSED: bool>(
             x[k * m..][..m].iter_mut().for_each(|x| *x = x.div(rows[k * n + k]));
         }
         if transposed {
-            subtract_from::<T, FUSED>(x, m, (others, k), &rows[k * n..][..n]);
+            subtract_from::<E, FUSED>(x, m, (others, k), &rows[k * n..][..n]);
         } else {
-            others.for_each(|i| subtract::<T, FUSED>(x, m, (i, k), rows[i * n + k]));
+            for i in others {
+                subtract::<E, FUSED>(x, m, (i, k), rows[i * n + k]);
+            }
         }
     }
 }
 
 /// Row i of x loses `factor` times row k.
 #[inline(always)]
-fn subtract<T: Scalar, const FUSED: bool>(x: &mut [T], m: usize, (i, k): (usize, usize), factor: T) {
+fn subtract<E: Number, const FUSED: bool>(x: &mut [E], m: usize, (i, k): (usize, usize), factor: E) {
     if let Ok([to, from]) = x.get_disjoint_mut([i * m..(i + 1) * m, k * m..(k + 1) * m]) {
         for (to, &from) in to.iter_mut().zip(from.iter()) {
-            *to = minus::<T, FUSED>(*to, factor, from);
+            *to = minus::<E, FUSED>(*to, factor, from);
         }
     }
 }
@@ -91,25 +120,23 @@ const ROWS: usize = 8;
 /// The unknowns `i..i + R` of L x = b or U x = b, for one right-hand side. Those of the rows before them (L) or behind
 /// them (U) are known.
 #[inline(always)]
-fn block<T: Scalar, const FUSED: bool, const R: usize>(
+fn block<E: Number, const FUSED: bool, const R: usize>(
     n: usize,
     i: usize,
-    rows: &[T],
-    x: &mut [T],
+    rows: &[E],
+    x: &mut [E],
     (upper, unit_diagonal): (bool, bool),
 ) {
     let known = if upper { i + R..n } else { 0..i };
-    let lines: [&[T]; R] = std::array::from_fn(|r| &rows[(i + r) * n..][known.clone()]);
-    let mut sums: [T; R] = std::array::from_fn(|r| x[i + r]);
-    let mut subtract = |(k, &x): (usize, &T)| {
+    let lines: [&[E]; R] = std::array::from_fn(|r| &rows[(i + r) * n..][known.clone()]);
+    let mut sums: [E; R] = std::array::from_fn(|r| x[i + r]);
+    let num_known = known.len();
+    for step in 0..num_known {
+        let k = if upper { num_known - 1 - step } else { step };
+        let of = x[known.start + k];
         for (sum, line) in sums.iter_mut().zip(&lines) {
-            *sum = minus::<T, FUSED>(*sum, line[k], x);
+            *sum = minus::<E, FUSED>(*sum, line[k], of);
         }
-    };
-    let all = x[known].iter().enumerate();
-    match upper {
-        true => all.rev().for_each(&mut subtract),
-        false => all.for_each(&mut subtract),
     }
     for step in 0..R {
         let r = if upper { R - 1 - step } else { step };
@@ -119,39 +146,52 @@ fn block<T: Scalar, const FUSED: bool, const R: usize>(
         }
         let others = if upper { 0..r } else { r + 1..R };
         for other in others {
-            sums[other] = minus::<T, FUSED>(sums[other], rows[(i + other) * n + i + r], sums[r]);
+            sums[other] = minus::<E, FUSED>(sums[other], rows[(i + other) * n + i + r], sums[r]);
         }
     }
     x[i..i + R].copy_from_slice(&sums);
 }
 
 /// Solves the system of a triangle that is not transposed in place, for one right-hand side.
+///
+/// The steps are loops, not closures of iterators: such a closure is not always inlined, and is then compiled for the simplest
+/// level, where each fused multiply-add is a call.
 #[inline(always)]
-fn one_column<T: Scalar, const FUSED: bool>(n: usize, kind: (bool, bool), rows: &[T], x: &mut [T]) {
-    let rest = n % ROWS;
+fn one_column<E: Number, const FUSED: bool>(n: usize, kind: (bool, bool), rows: &[E], x: &mut [E]) {
+    let (rest, blocks) = (n % ROWS, n / ROWS);
     if kind.0 {
-        (rest..n).step_by(ROWS).rev().for_each(|i| block::<T, FUSED, ROWS>(n, i, rows, x, kind));
-        (0..rest).rev().for_each(|i| block::<T, FUSED, 1>(n, i, rows, x, kind));
+        for step in 0..blocks {
+            block::<E, FUSED, ROWS>(n, n - (step + 1) * ROWS, rows, x, kind);
+        }
+        for step in 0..rest {
+            block::<E, FUSED, 1>(n, rest - 1 - step, rows, x, kind);
+        }
     } else {
-        (0..n - rest).step_by(ROWS).for_each(|i| block::<T, FUSED, ROWS>(n, i, rows, x, kind));
-        (n - rest..n).for_each(|i| block::<T, FUSED, 1>(n, i, rows, x, kind));
+        for step in 0..blocks {
+            block::<E, FUSED, ROWS>(n, step * ROWS, rows, x, kind);
+        }
+        for i in n - rest..n {
+            block::<E, FUSED, 1>(n, i, rows, x, kind);
+        }
     }
 }
 
 /// Rows `to` of x lose their multiples, by the entries of a line, of row k.
 #[inline(always)]
-fn subtract_from<T: Scalar, const FUSED: bool>(
-    x: &mut [T],
+fn subtract_from<E: Number, const FUSED: bool>(
+    x: &mut [E],
     m: usize,
     (to, k): (std::ops::Range<usize>, usize),
-    line: &[T],
+    line: &[E],
 ) {
     if m == 1 {
         let of = x[k];
         for (x, &factor) in x[to.clone()].iter_mut().zip(&line[to]) {
-            *x = minus::<T, FUSED>(*x, factor, of);
+            *x = minus::<E, FUSED>(*x, factor, of);
         }
     } else {
-        to.for_each(|i| subtract::<T, FUSED>(x, m, (i, k), line[i]));
+        for i in to {
+            subtract::<E, FUSED>(x, m, (i, k), line[i]);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::backend::cpu::address::{Address, Cost, Env};
 use crate::backend::cpu::kernels::{
-    Elem, Scalar, cholesky, cholesky_work, eigh, eigh_work, lu, qr, qr_work, room,
+    Elem, Scalar, cholesky, cholesky_work, eigh, eigh_work, lu, lu_work, qr, qr_work, room, room_beside,
 };
 use crate::graph::FactorOp;
 use crate::simd::Level;
@@ -27,11 +27,16 @@ pub(super) fn size(double: bool) -> usize {
     if double { Elem::F64 } else { Elem::F32 }.size()
 }
 
+/// The address of working memory; any aligned one if it has no bytes, because the arena may then have none there.
+pub(super) fn memory<T>(env: Env, at: Address, room: usize) -> *mut T {
+    if room == 0 { std::ptr::NonNull::dangling().as_ptr() } else { env.at(at).cast() }
+}
+
 impl Factor {
     /// The numbers that the kernel uses as working memory.
     pub fn room(op: FactorOp, [rows, columns]: [usize; 2], count: usize) -> usize {
         let work = match op {
-            FactorOp::Lu => 0,
+            FactorOp::Lu => return room_beside(lu_work(rows), count),
             FactorOp::Cholesky => cholesky_work(rows),
             FactorOp::Qr => qr_work((rows, columns)),
             FactorOp::Eigh => eigh_work(rows),
@@ -81,13 +86,12 @@ impl Factor {
         // SAFETY: `Step::each_span` gives `count` matrices, as many results, and the working memory, aligned for T. The arena
         // is initialized memory, and all bits are floats.
         let (a, out, work) = unsafe {
-            let [a, out, work] = [self.src, self.dst, self.work].map(|at| env.at(at).cast::<T>());
-            // The address of memory of no bytes may be any.
-            let work = if room == 0 { std::ptr::NonNull::dangling().as_ptr() } else { work };
+            let [a, out] = [self.src, self.dst].map(|at| env.at(at).cast::<T>());
+            let work = memory(env, self.work, room);
             (from_raw_parts(a, from), from_raw_parts_mut(out, to), from_raw_parts_mut(work, room))
         };
         match self.op {
-            FactorOp::Lu => lu(level, rows, a, out),
+            FactorOp::Lu => lu(level, rows, a, out, work),
             FactorOp::Cholesky => cholesky(level, rows, a, out, work),
             FactorOp::Qr => qr(level, (rows, columns), a, out, work),
             FactorOp::Eigh => eigh(level, rows, a, out, work),

@@ -1,8 +1,8 @@
 //! Steps that solve linear systems. Of systems with factors, they do not read the matrices.
 
-use super::factor::size;
+use super::factor::{memory, size};
 use crate::backend::cpu::address::{Address, Cost, Env};
-use crate::backend::cpu::kernels::{Scalar, Sides, lu_solve, triangular_solve};
+use crate::backend::cpu::kernels::{Scalar, Sides, lu_solve, lu_solve_work, room_beside, triangular_solve};
 use crate::graph::Triangle;
 use crate::simd::Level;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -23,12 +23,19 @@ pub(crate) struct Systems {
     pub matrices: Address,
     pub b: Address,
     pub dst: Address,
+    /// [`room`](Self::room) numbers.
+    pub work: Address,
     pub double: bool,
     pub sides: Sides,
     pub count: usize,
 }
 
 impl Systems {
+    /// The numbers that the kernel uses as working memory.
+    pub fn room(sides: Sides, count: usize) -> usize {
+        room_beside(lu_solve_work(sides), count)
+    }
+
     /// The numbers that describe one matrix.
     pub fn size(&self) -> usize {
         let n = self.sides.n;
@@ -48,7 +55,7 @@ impl Systems {
     }
 
     /// # Safety
-    /// The locations are valid for the lengths, and aligned; the result does not overlap the operands.
+    /// The locations are valid for the lengths, and aligned; result and working memory overlap nothing else.
     pub unsafe fn run(&self, env: Env, level: Level) {
         // SAFETY: by the caller.
         unsafe {
@@ -64,19 +71,20 @@ impl Systems {
         if n * m * count == 0 {
             return;
         }
-        // SAFETY: `Step::each_span` gives the matrices, right-hand sides and solutions of `count` groups, aligned for T.
-        let (matrices, b, x) = unsafe {
+        let room = Self::room(self.sides, count);
+        // SAFETY: `Step::each_span` gives the matrices, right-hand sides and solutions of `count` groups, and the working memory,
+        // aligned for T. The arena is initialized memory, and all bits are floats.
+        let (matrices, b, out) = unsafe {
             let [matrices, b, x] = [self.matrices, self.b, self.dst].map(|at| env.at(at).cast::<T>());
-            let len = count * n * m;
-            (
-                from_raw_parts(matrices, count * self.size()),
-                from_raw_parts(b, len),
-                from_raw_parts_mut(x, len),
-            )
+            let (len, work) = (count * n * m, memory(env, self.work, room));
+            let out = (from_raw_parts_mut(x, len), from_raw_parts_mut(work, room));
+            (from_raw_parts(matrices, count * self.size()), from_raw_parts(b, len), out)
         };
         match self.of {
-            Matrices::Factors { transposed } => lu_solve(level, (self.sides, transposed), matrices, b, x),
-            Matrices::Triangles(triangle) => triangular_solve(level, (self.sides, triangle), matrices, b, x),
+            Matrices::Factors { transposed } => lu_solve(level, (self.sides, transposed), matrices, b, out),
+            Matrices::Triangles(triangle) => {
+                triangular_solve(level, (self.sides, triangle), matrices, b, out);
+            }
         }
     }
 }

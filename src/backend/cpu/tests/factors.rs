@@ -278,25 +278,26 @@ fn drawn_triangular_systems_are_solved_to_rounding() {
 }
 
 #[test]
-fn a_column_has_the_same_bits_alone_and_among_others() {
+fn a_triangular_system_has_the_same_bits_alone_and_among_others() {
     let mut draw = Draw(64);
     for _ in 0..num_cases(40) {
-        let (n, m) = (1 + draw.below(20), 2 + draw.below(5));
+        let (n, m, count) = (1 + draw.below(20), 2 + draw.below(5), draw.one(&[1, 2, 11]));
         let triangle = Triangle { upper: draw.coin(), transposed: draw.coin(), unit_diagonal: draw.coin() };
         let mut numbers = |len: usize| -> Vec<f64> { (0..len).map(|_| draw.uniform(0.5, 1.0)).collect() };
-        let (a, b) = (array(DType::F64, vec![n, n], &numbers(n * n)), numbers(n * m));
-        let c = draw.below(m);
-        let column: Vec<f64> = (0..n).map(|i| b[i * m + c]).collect();
+        let (a, b) = (numbers(count * n * n), numbers(count * n * m));
+        let (e, c) = (draw.below(count), draw.below(m));
+        let column: Vec<f64> = (0..n).map(|i| b[(e * n + i) * m + c]).collect();
         for level in Level::available() {
-            let of = |m: usize, b: &[f64]| {
-                let types = [[n, n], [n, m]].map(|shape| Type::array(DType::F64, shape));
+            let of = |[count, m]: [usize; 2], a: &[f64], b: &[f64]| {
+                let types = [[count, n, n], [count, n, m]].map(|shape| Type::array(DType::F64, shape));
                 let (mut build, x) = Builder::with_inputs(&types);
                 let y = build.push(Op::TriangularSolve(triangle), &x, None);
                 let f = build.finish(&[y]);
-                bits(&run(&Plan::compile(&f, level), &[a.clone(), array(DType::F64, vec![n, m], b)])[0])
+                let x = [array(DType::F64, vec![count, n, n], a), array(DType::F64, vec![count, n, m], b)];
+                bits(&run(&Plan::compile(&f, level), &x)[0])
             };
-            let (many, alone) = (of(m, &b), of(1, &column));
-            assert!((0..n).all(|i| many[i * m + c] == alone[i]), "{triangle:?} {level:?}");
+            let (many, alone) = (of([count, m], &a, &b), of([1, 1], &a[e * n * n..][..n * n], &column));
+            assert!((0..n).all(|i| many[(e * n + i) * m + c] == alone[i]), "{triangle:?} {level:?}");
         }
     }
 }
