@@ -51,7 +51,7 @@ impl<T: Scalar, const FUSED: bool> Work for Cholesky<'_, T, FUSED> {
         let Cholesky { level, n, a, out, work } = self;
         let size = n * n;
         if n <= WHOLE {
-            return each_group(&Small::<FUSED> { n }, [size, size, size], (a, out), work);
+            return each_group((level, &Small::<FUSED> { n }), [size, size, size], (a, out), work);
         }
         for (a, out) in a.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
             let is_definite = by_blocks::<T, FUSED>(level, n, a, out);
@@ -67,9 +67,9 @@ impl<T: Scalar, const FUSED: bool> Work for Cholesky<'_, T, FUSED> {
 
 /// Entry (i, j) of minus the symmetric part of a matrix.
 #[inline(always)]
-fn negated<E: Number>(a: &E::Group<'_>, n: usize, (i, j): (usize, usize)) -> E {
+fn negated<E: Number>(a: &[E], n: usize, (i, j): (usize, usize)) -> E {
     let half = E::of(E::Elem::near(0.5));
-    E::read(a, i * n + j).mul(half).add(E::read(a, j * n + i).mul(half)).neg()
+    a[i * n + j].mul(half).add(a[j * n + i].mul(half)).neg()
 }
 
 /// Factors the first rows of a matrix whose upper triangle holds minus the matrix, and is U afterwards. The inverses of the
@@ -106,22 +106,24 @@ struct Small<const FUSED: bool> {
 
 impl<T: Scalar, const FUSED: bool> Factorization<T> for Small<FUSED> {
     #[inline(always)]
-    fn group<E: Number<Elem = T>>(&self, a: &[T], out: &mut [T], work: &mut [E]) {
+    fn group<E: Number<Elem = T>>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [E]) {
         let n = self.n;
-        let (a, rows) = (E::group(a, n * n), &mut work[..n * n]);
+        let rows = &mut work[..n * n];
+        E::load(level, a, n * n, rows);
         for i in 0..n {
             for j in i..n {
-                rows[i * n + j] = negated(&a, n, (i, j));
+                rows[i * n + j] = negated(rows, n, (i, j));
             }
         }
         let is_definite = factor::<E, FUSED>((n, n), rows, &mut [E::zero(); WHOLE]);
         for i in 0..n {
-            for j in 0..n {
-                let lower = if j <= i { rows[j * n + i] } else { E::zero() };
-                let none = if j <= i { E::of(T::NAN) } else { E::zero() };
-                E::choose(is_definite, lower, none).write(out, n * n, i * n + j);
+            for j in 0..=i {
+                let x = E::choose(is_definite, rows[j * n + i], E::of(T::NAN));
+                rows[j * n + i] = E::zero();
+                rows[i * n + j] = x;
             }
         }
+        E::store(level, rows, out);
     }
 }
 
@@ -129,13 +131,12 @@ impl<T: Scalar, const FUSED: bool> Factorization<T> for Small<FUSED> {
 /// the matrix, and then U.
 #[inline(always)]
 fn by_blocks<T: Scalar, const FUSED: bool>(level: Level, n: usize, a: &[T], out: &mut [T]) -> bool {
-    let a = T::group(a, n * n);
     for (top, left) in
         (0..n).step_by(TILE).flat_map(|top| (top..n).step_by(TILE).map(move |left| (top, left)))
     {
         for i in top..n.min(top + TILE) {
             for j in left.max(i)..n.min(left + TILE) {
-                out[i * n + j] = negated::<T>(&a, n, (i, j));
+                out[i * n + j] = negated(a, n, (i, j));
             }
         }
     }

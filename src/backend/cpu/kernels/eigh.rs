@@ -26,12 +26,13 @@ pub fn eigh<T: Scalar>(level: Level, n: usize, a: &[T], out: &mut [T], work: &mu
         return;
     }
     match is_fused(level) {
-        true => run_narrow(level, Eigh::<T, true> { n, a, out, work }),
-        false => Eigh::<T, false> { n, a, out, work }.run(),
+        true => run_narrow(level, Eigh::<T, true> { level, n, a, out, work }),
+        false => Eigh::<T, false> { level, n, a, out, work }.run(),
     }
 }
 
 struct Eigh<'a, T, const FUSED: bool> {
+    level: Level,
     n: usize,
     a: &'a [T],
     out: &'a mut [T],
@@ -43,8 +44,8 @@ impl<T: Scalar, const FUSED: bool> Work for Eigh<'_, T, FUSED> {
 
     #[inline(always)]
     fn run(self) {
-        let Eigh { n, a, out, work } = self;
-        each_group(&Order::<FUSED> { n }, [n * n, (n + 1) * n, eigh_work(n)], (a, &mut *out), work);
+        let Eigh { level, n, a, out, work } = self;
+        each_group((level, &Order::<FUSED> { n }), [n * n, (n + 1) * n, eigh_work(n)], (a, &mut *out), work);
         for out in out.chunks_exact_mut((n + 1) * n) {
             let (rows, values) = out.split_at_mut(n * n);
             sort(n, rows, values);
@@ -62,23 +63,22 @@ struct Order<const FUSED: bool> {
 impl<T: Scalar, const FUSED: bool> Factorization<T> for Order<FUSED> {
     /// Writes the eigenvectors as rows, and the eigenvalues, in any order.
     #[inline(always)]
-    fn group<E: Number<Elem = T>>(&self, a: &[T], out: &mut [T], work: &mut [E]) {
+    fn group<E: Number<Elem = T>>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [E]) {
         let n = self.n;
-        let a = E::group(a, n * n);
         let (rows, rest) = work[..eigh_work(n)].split_at_mut(n * n);
+        E::load(level, a, n * n, rows);
         let (values, rest) = rest.split_at_mut(n);
         let (off, sums) = rest.split_at_mut(n);
         // The sum is 0, or NaN if an entry is not finite.
         let (mut most, mut sum) = (E::zero(), E::zero());
-        for i in 0..n * n {
-            let x = E::read(&a, i);
+        for &x in &*rows {
             (most, sum) = (most.larger(x.magnitude()), sum.add(x.mul(E::zero())));
         }
         let scale = most.scale();
         let half = E::of(T::near(0.5)).div(scale);
         for i in 0..n {
             for j in 0..=i {
-                let x = E::read(&a, i * n + j).mul(half).add(E::read(&a, j * n + i).mul(half));
+                let x = rows[i * n + j].mul(half).add(rows[j * n + i].mul(half));
                 (rows[i * n + j], rows[j * n + i]) = (x, x);
             }
         }
@@ -87,11 +87,12 @@ impl<T: Scalar, const FUSED: bool> Factorization<T> for Order<FUSED> {
         let is_found = diagonalize::<E, FUSED>(n, rows, values, off);
         let is_found = E::both(is_found, sum.less(E::one()));
         multiply(values, scale);
-        for (i, x) in rows.iter().chain(&*values).enumerate() {
+        let found = &mut work[..(n + 1) * n];
+        for x in &mut *found {
             // A rotation by 0, which other matrices of the group may cause, changes at most the sign of a zero.
-            let x = x.add(E::zero());
-            E::choose(is_found, x, E::of(T::NAN)).write(out, (n + 1) * n, i);
+            *x = E::choose(is_found, x.add(E::zero()), E::of(T::NAN));
         }
+        E::store(level, found, out);
     }
 }
 

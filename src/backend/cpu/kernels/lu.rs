@@ -21,12 +21,13 @@ pub fn lu<T: Scalar>(level: Level, n: usize, a: &[T], out: &mut [T], work: &mut 
         return;
     }
     match is_fused(level) {
-        true => run_narrow(level, Factor::<T, true> { n, a, out, work }),
-        false => Factor::<T, false> { n, a, out, work }.run(),
+        true => run_narrow(level, Factor::<T, true> { level, n, a, out, work }),
+        false => Factor::<T, false> { level, n, a, out, work }.run(),
     }
 }
 
 struct Factor<'a, T, const FUSED: bool> {
+    level: Level,
     n: usize,
     a: &'a [T],
     out: &'a mut [T],
@@ -38,10 +39,15 @@ impl<T: Scalar, const FUSED: bool> Work for Factor<'_, T, FUSED> {
 
     #[inline(always)]
     fn run(self) {
-        let Factor { n, a, out, work } = self;
+        let Factor { level, n, a, out, work } = self;
         let sizes = [n * n, lu_work(n)];
         if !work.is_empty() {
-            return each_group(&Order::<FUSED> { n }, [sizes[0], sizes[1], sizes[1]], (a, out), work);
+            return each_group(
+                (level, &Order::<FUSED> { n }),
+                [sizes[0], sizes[1], sizes[1]],
+                (a, out),
+                work,
+            );
         }
         for (a, out) in a.chunks_exact(sizes[0]).zip(out.chunks_exact_mut(sizes[1])) {
             let (rows, permutation) = out.split_at_mut(n * n);
@@ -58,13 +64,12 @@ struct Order<const FUSED: bool> {
 
 impl<T: Scalar, const FUSED: bool> Factorization<T> for Order<FUSED> {
     #[inline(always)]
-    fn group<E: Number<Elem = T>>(&self, a: &[T], out: &mut [T], work: &mut [E]) {
-        let (n, size) = (self.n, lu_work(self.n));
-        let a = E::group(a, n * n);
-        let (rows, permutation) = work[..size].split_at_mut(n * n);
-        rows.iter_mut().enumerate().for_each(|(i, x)| *x = E::read(&a, i));
+    fn group<E: Number<Elem = T>>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [E]) {
+        let (n, work) = (self.n, &mut work[..lu_work(self.n)]);
+        let (rows, permutation) = work.split_at_mut(n * n);
+        E::load(level, a, n * n, rows);
         factor::<E, FUSED>(n, rows, permutation);
-        work[..size].iter().enumerate().for_each(|(i, x)| x.write(out, size, i));
+        E::store(level, work, out);
     }
 }
 
@@ -153,12 +158,13 @@ pub fn lu_solve<T: Scalar>(
         return;
     }
     match is_fused(level) {
-        true => run_narrow(level, Solve::<T, true> { sides, transposed, factors, b, x, work }),
-        false => Solve::<T, false> { sides, transposed, factors, b, x, work }.run(),
+        true => run_narrow(level, Solve::<T, true> { level, sides, transposed, factors, b, x, work }),
+        false => Solve::<T, false> { level, sides, transposed, factors, b, x, work }.run(),
     }
 }
 
 struct Solve<'a, T, const FUSED: bool> {
+    level: Level,
     sides: Sides,
     transposed: bool,
     factors: &'a [T],
@@ -172,14 +178,14 @@ impl<T: Scalar, const FUSED: bool> Work for Solve<'_, T, FUSED> {
 
     #[inline(always)]
     fn run(self) {
-        let Solve { sides, transposed, factors, b, x, work } = self;
+        let Solve { level, sides, transposed, factors, b, x, work } = self;
         let Sides { n, m } = sides;
         let size = lu_work(n);
         if !work.is_empty() {
             let work = T::Lanes::split(work);
             let all = factors.chunks(T::Lanes::LEN * size).zip(b.chunks(T::Lanes::LEN * n * m));
             for ((factors, b), x) in all.zip(x.chunks_mut(T::Lanes::LEN * n * m)) {
-                beside::<T::Lanes, FUSED>((sides, transposed), factors, b, (x, &mut *work));
+                beside::<T::Lanes, FUSED>(level, (sides, transposed), factors, b, (x, &mut *work));
             }
             return;
         }
@@ -217,32 +223,31 @@ fn both<E: Number, const FUSED: bool>(sides: Sides, transposed: bool, rows: &[E]
 /// The solutions of a group of systems side by side.
 #[inline(always)]
 fn beside<E: Number, const FUSED: bool>(
+    level: Level,
     (sides, transposed): (Sides, bool),
     factors: &[E::Elem],
     b: &[E::Elem],
     (out, work): (&mut [E::Elem], &mut [E]),
 ) {
     let Sides { n, m } = sides;
-    let (factors, b) = (E::group(factors, lu_work(n)), E::group(b, n * m));
-    let row = |matrix: usize, i: usize| E::entry(&factors, matrix, n * n + i).row().min(n - 1);
     let (rows, x) = work[..n * n + n * m].split_at_mut(n * n);
-    rows.iter_mut().enumerate().for_each(|(i, x)| *x = E::read(&factors, i));
-    for (i, x) in x.iter_mut().enumerate() {
-        *x = match transposed {
-            true => E::read(&b, i),
-            false => E::collect(|matrix| E::entry(&b, matrix, row(matrix, i / m) * m + i % m)),
-        };
-    }
-    both::<E, FUSED>(sides, transposed, rows, x);
+    E::load(level, factors, lu_work(n), rows);
+    let (factors, of_b) = (E::group(factors, lu_work(n)), E::group(b, n * m));
+    let row = |matrix: usize, i: usize| E::entry(&factors, matrix, n * n + i).row().min(n - 1);
     if transposed {
+        E::load(level, b, n * m, x);
+        both::<E, FUSED>(sides, transposed, rows, x);
         // Numbers that are no permutation may leave rows without a value.
         out.fill(E::Elem::default());
-    }
-    for (i, x) in x.iter().enumerate() {
-        match transposed {
-            true => x.write_at(out, n * m, |matrix| row(matrix, i / m) * m + i % m),
-            false => x.write(out, n * m, i),
+        for (i, x) in x.iter().enumerate() {
+            x.write_at(out, n * m, |matrix| row(matrix, i / m) * m + i % m);
         }
+    } else {
+        for (i, x) in x.iter_mut().enumerate() {
+            *x = E::collect(|matrix| E::entry(&of_b, matrix, row(matrix, i / m) * m + i % m));
+        }
+        both::<E, FUSED>(sides, transposed, rows, x);
+        E::store(level, x, out);
     }
 }
 

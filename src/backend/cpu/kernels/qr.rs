@@ -21,12 +21,13 @@ pub fn qr<T: Scalar>(level: Level, (m, n): (usize, usize), a: &[T], out: &mut [T
         return;
     }
     match is_fused(level) {
-        true => run_narrow(level, Qr::<T, true> { sides: Sides { m, n }, a, out, work }),
-        false => Qr::<T, false> { sides: Sides { m, n }, a, out, work }.run(),
+        true => run_narrow(level, Qr::<T, true> { level, sides: Sides { m, n }, a, out, work }),
+        false => Qr::<T, false> { level, sides: Sides { m, n }, a, out, work }.run(),
     }
 }
 
 struct Qr<'a, T, const FUSED: bool> {
+    level: Level,
     sides: Sides<FUSED>,
     a: &'a [T],
     out: &'a mut [T],
@@ -40,7 +41,7 @@ impl<T: Scalar, const FUSED: bool> Work for Qr<'_, T, FUSED> {
     fn run(self) {
         let Sides { m, n } = self.sides;
         let size = qr_work((m, n));
-        each_group(&self.sides, [m * n, size, size], (self.a, self.out), self.work);
+        each_group((self.level, &self.sides), [m * n, size, size], (self.a, self.out), self.work);
     }
 }
 
@@ -52,21 +53,18 @@ struct Sides<const FUSED: bool> {
 
 impl<T: Scalar, const FUSED: bool> Factorization<T> for Sides<FUSED> {
     #[inline(always)]
-    fn group<E: Number<Elem = T>>(&self, a: &[T], out: &mut [T], work: &mut [E]) {
+    fn group<E: Number<Elem = T>>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [E]) {
         let Sides { m, n } = *self;
-        let (k, size) = (m.min(n), qr_work((m, n)));
-        let a = E::group(a, m * n);
-        let (q, r) = work[..size].split_at_mut(m * n);
-        q.iter_mut().enumerate().for_each(|(i, x)| *x = E::read(&a, i));
+        let (k, work) = (m.min(n), &mut work[..qr_work((m, n))]);
+        let (q, r) = work.split_at_mut(m * n);
+        E::load(level, a, m * n, q);
         for (j, row) in r.chunks_exact_mut(n).enumerate() {
             reduce::<E, FUSED>(n, j, q, row);
         }
         accumulate::<E, FUSED>(n, k, q, r);
-        for (i, x) in work[..size].iter().enumerate() {
-            let (row, column) = (i / n, i % n);
-            let is_zero = if row < m { column >= k } else { column < row - m };
-            if is_zero { E::zero() } else { *x }.write(out, size, i);
-        }
+        q.chunks_exact_mut(n).for_each(|row| row[k..].fill(E::zero()));
+        r.chunks_exact_mut(n).enumerate().for_each(|(i, row)| row[..i].fill(E::zero()));
+        E::store(level, work, out);
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`LANES`] matrices. Each entry goes through the operations of a single float, so a matrix has the same bits alone and
 //! in a batch.
 
-use super::{Gemm, gemm_f32, gemm_f64};
+use super::{Gemm, gemm_f32, gemm_f64, transpose_4, transpose_8};
 use crate::simd::{Level, each};
 
 /// The number of small matrices that are factored side by side.
@@ -49,19 +49,14 @@ pub trait Number: Copy {
     fn collect(f: impl Fn(usize) -> Self::Elem) -> Self;
     /// Writes float `i(matrix)` of each matrix of `size` floats that is there.
     fn write_at(self, out: &mut [Self::Elem], size: usize, i: impl Fn(usize) -> usize);
+    /// The first floats of the first matrices of `x`, of `size` floats each, as numbers. The last matrix takes the place of those
+    /// that are missing.
+    fn load(level: Level, x: &[Self::Elem], size: usize, to: &mut [Self]);
+    /// Writes numbers to as many matrices as there are.
+    fn store(level: Level, x: &[Self], to: &mut [Self::Elem]);
     /// Floats as numbers.
     fn split(x: &mut [Self::Elem]) -> &mut [Self];
 
-    /// Float i of each matrix.
-    #[inline(always)]
-    fn read(group: &Self::Group<'_>, i: usize) -> Self {
-        Self::collect(|matrix| Self::entry(group, matrix, i))
-    }
-    /// Writes float i of each matrix of `size` floats that is there.
-    #[inline(always)]
-    fn write(self, out: &mut [Self::Elem], size: usize, i: usize) {
-        self.write_at(out, size, |_| i);
-    }
     #[inline(always)]
     fn zero() -> Self {
         Self::of(Self::Elem::default())
@@ -112,7 +107,7 @@ macro_rules! lanes {
 }
 
 macro_rules! numbers {
-    ($($t:ident, $bits:ident, $gemm:ident, $small:literal;)*) => { $(
+    ($($t:ident, $bits:ident, $gemm:ident, $transpose:ident, $small:literal;)*) => { $(
         impl Number for $t {
             type Elem = $t;
             type Mask = bool;
@@ -196,6 +191,14 @@ macro_rules! numbers {
             #[inline(always)]
             fn write_at(self, out: &mut [$t], _size: usize, i: impl Fn(usize) -> usize) {
                 out[i(0)] = self;
+            }
+            #[inline(always)]
+            fn load(_level: Level, x: &[$t], _size: usize, to: &mut [Self]) {
+                to.copy_from_slice(&x[..to.len()]);
+            }
+            #[inline(always)]
+            fn store(_level: Level, x: &[Self], to: &mut [$t]) {
+                to[..x.len()].copy_from_slice(x);
             }
             #[inline(always)]
             fn split(x: &mut [$t]) -> &mut [Self] {
@@ -289,6 +292,24 @@ macro_rules! numbers {
                     out[i(l)] = x;
                 }
             }
+            fn load(level: Level, x: &[$t], size: usize, to: &mut [Self]) {
+                let (count, len) = ((x.len() / size).min(LANES), to.len());
+                assert!(count > 0 && len <= size, "invariant: {count} matrices of {size} floats");
+                let (src, dst) = (x.as_ptr().cast(), to.as_flattened_mut().as_mut_ptr().cast());
+                // SAFETY: `count` rows of `len` floats are `size` apart in `x`, and as many columns are LANES apart in `to`.
+                unsafe { $transpose(level, count, len, src, size, dst, LANES) }
+                for lanes in to {
+                    let last = lanes[count - 1];
+                    lanes[count..].fill(last);
+                }
+            }
+            fn store(level: Level, x: &[Self], to: &mut [$t]) {
+                let len = x.len();
+                let count = (to.len() / len).min(LANES);
+                let (src, dst) = (x.as_flattened().as_ptr().cast(), to.as_mut_ptr().cast());
+                // SAFETY: `len` rows of `count` floats are LANES apart in `x`, and as many columns are `len` apart in `to`.
+                unsafe { $transpose(level, len, count, src, LANES, dst, len) }
+            }
             #[inline(always)]
             fn split(x: &mut [$t]) -> &mut [Self] {
                 x.as_chunks_mut().0
@@ -320,8 +341,8 @@ macro_rules! numbers {
 }
 
 numbers! {
-    f32, u32, gemm_f32, 1e-15;
-    f64, u64, gemm_f64, 1e-140;
+    f32, u32, gemm_f32, transpose_4, 1e-15;
+    f64, u64, gemm_f64, transpose_8, 1e-140;
 }
 
 /// The number of floats that the work on `count` matrices side by side needs, with `work` per matrix; 0 if they are factored
@@ -338,25 +359,25 @@ pub fn room(work: usize, count: usize) -> usize {
 /// Work on a matrix, or on several side by side.
 pub(super) trait Factorization<T: Scalar> {
     /// Factors the first matrices of `a` to the first ones of `out`.
-    fn group<E: Number<Elem = T>>(&self, a: &[T], out: &mut [T], work: &mut [E]);
+    fn group<E: Number<Elem = T>>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [E]);
 }
 
 /// Factors matrices of `sizes[0]` floats to results of `sizes[1]` floats, with `sizes[2]` numbers of work. Small matrices of
 /// a batch are factored side by side.
 #[inline(always)]
 pub(super) fn each_group<T: Scalar>(
-    f: &impl Factorization<T>,
+    (level, f): (Level, &impl Factorization<T>),
     [from, to, work]: [usize; 3],
     (a, out): (&[T], &mut [T]),
     room_of: &mut [T],
 ) {
     if room_of.len() > work {
         for (a, out) in a.chunks(LANES * from).zip(out.chunks_mut(LANES * to)) {
-            f.group::<T::Lanes>(a, out, T::Lanes::split(room_of));
+            f.group::<T::Lanes>(level, a, out, T::Lanes::split(room_of));
         }
     } else {
         for (a, out) in a.chunks_exact(from).zip(out.chunks_exact_mut(to)) {
-            f.group::<T>(a, out, room_of);
+            f.group::<T>(level, a, out, room_of);
         }
     }
 }

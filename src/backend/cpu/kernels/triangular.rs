@@ -21,12 +21,13 @@ pub fn triangular_solve<T: Scalar>(
         return;
     }
     match is_fused(level) {
-        true => run_narrow(level, Solve::<T, true> { sides, triangle, a, b, x, work }),
-        false => Solve::<T, false> { sides, triangle, a, b, x, work }.run(),
+        true => run_narrow(level, Solve::<T, true> { level, sides, triangle, a, b, x, work }),
+        false => Solve::<T, false> { level, sides, triangle, a, b, x, work }.run(),
     }
 }
 
 struct Solve<'a, T, const FUSED: bool> {
+    level: Level,
     sides: Sides,
     triangle: Triangle,
     a: &'a [T],
@@ -40,13 +41,13 @@ impl<T: Scalar, const FUSED: bool> Work for Solve<'_, T, FUSED> {
 
     #[inline(always)]
     fn run(self) {
-        let Solve { sides, triangle, a, b, x, work } = self;
+        let Solve { level, sides, triangle, a, b, x, work } = self;
         let Sides { n, m } = sides;
         if !work.is_empty() {
             let work = T::Lanes::split(work);
             let all = a.chunks(T::Lanes::LEN * n * n).zip(b.chunks(T::Lanes::LEN * n * m));
             for ((a, b), x) in all.zip(x.chunks_mut(T::Lanes::LEN * n * m)) {
-                beside::<T::Lanes, FUSED>((sides, triangle), a, b, (x, &mut *work));
+                beside::<T::Lanes, FUSED>(level, (sides, triangle), a, b, (x, &mut *work));
             }
             return;
         }
@@ -60,18 +61,18 @@ impl<T: Scalar, const FUSED: bool> Work for Solve<'_, T, FUSED> {
 /// The solutions of a group of systems side by side.
 #[inline(always)]
 fn beside<E: Number, const FUSED: bool>(
+    level: Level,
     (sides, triangle): (Sides, Triangle),
     a: &[E::Elem],
     b: &[E::Elem],
     (out, work): (&mut [E::Elem], &mut [E]),
 ) {
     let Sides { n, m } = sides;
-    let (a, b) = (E::group(a, n * n), E::group(b, n * m));
     let (rows, x) = work[..n * n + n * m].split_at_mut(n * n);
-    rows.iter_mut().enumerate().for_each(|(i, x)| *x = E::read(&a, i));
-    x.iter_mut().enumerate().for_each(|(i, x)| *x = E::read(&b, i));
+    E::load(level, a, n * n, rows);
+    E::load(level, b, n * m, x);
     substitute::<E, FUSED>(sides, triangle, rows, x);
-    x.iter().enumerate().for_each(|(i, x)| x.write(out, n * m, i));
+    E::store(level, x, out);
 }
 
 /// Solves the systems of one matrix in place, by substitution.
