@@ -15,6 +15,9 @@ is almost as large as another entry, a singular matrix or one with a condition n
 
 The programs of the group `systems` have matrices of up to 64 rows. Some of these are singular or have a NaN: each of their
 solutions must have an element that is infinite or NaN.
+
+Cholesky and QR factors, eigenvalues and eigenvectors have no derivatives in a program: their rules belong to
+`tensor::linalg`, whose tests check them.
 """
 import json
 import math
