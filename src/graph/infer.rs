@@ -102,7 +102,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         }
         Op::Lines(op) => super::lines::lines(*op, args[0]),
         Op::Gather => gather(args[0], args[1]),
-        Op::ScatterAdd => scatter_add([args[0], args[1], args[2]]),
+        Op::Scatter(op) => super::scatter::scatter(*op, [args[0], args[1], args[2]]),
         Op::Dot { ta, tb } => dot(*ta, *tb, args[0], args[1]),
         Op::Conv { margins, turned } => conv::conv(*margins, *turned, args[0], args[1]),
         Op::ConvKernel { margins } => conv::conv_kernel(*margins, args[0], args[1]),
@@ -123,13 +123,6 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             _ => Err("the operand is not a tuple".into()),
         },
     }
-}
-
-fn scatter_add([x, index, updates]: [&Type; 3]) -> Inferred {
-    let rows = gather(x, index)?;
-    need(rows.dtype() != DType::Bool, || "bools cannot be summed: cast them".into())?;
-    need(&rows == updates, || format!("the updates must be {rows}"))?;
-    Ok(x.clone())
 }
 
 fn constant(literal: &Literal, hint: Option<&Type>) -> Inferred {
@@ -168,7 +161,7 @@ fn count(op: &Op, args: &[&Type]) -> Result<(), String> {
         Op::Binary(_) | Op::Compare(_) | Op::Gather | Op::RandomBits { .. } => 2,
         Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } | Op::TriangularSolve(_) => 2,
         Op::Scalar(f) => f.arity(),
-        Op::Select | Op::ScatterAdd | Op::LuSolve { .. } => 3,
+        Op::Select | Op::Scatter(_) | Op::LuSolve { .. } => 3,
         _ => return Ok(()),
     };
     need(args.len() == n, || format!("it takes {n} operands"))
@@ -281,7 +274,7 @@ fn movement(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
     }
 }
 
-fn gather(x: &Type, index: &Type) -> Inferred {
+pub(super) fn gather(x: &Type, index: &Type) -> Inferred {
     need(x.shape().rank() >= 1, || "the operand has no axis of rows".into())?;
     need(x.shape()[0] > 0 || index.shape().size() == 0, || {
         format!("the operand has no rows, but the index has shape {}", index.shape())

@@ -24,6 +24,7 @@ mod observer;
 mod op;
 mod replay;
 mod scalar;
+mod scatter;
 mod signature;
 mod special;
 mod systems;
@@ -56,6 +57,7 @@ pub use op::{BinaryOp, CompareOp, FloatFn, Op, ReduceOp, States, UnaryOp};
 pub use replay::Replay;
 pub(crate) use scalar::Of;
 pub use scalar::ScalarFn;
+pub use scatter::ScatterOp;
 pub use signature::{
     AttemptInputs, AttemptOutputs, ReplayOperands, ReplayValues, SearchOperands, SearchValues, TripInputs,
     TripOutputs, indices,

@@ -6,8 +6,7 @@
 //! accuracy or speed (mean, softplus, silu, norms, normal samples).
 
 use super::{
-    Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Observer, Replay, ScalarFn, Solve, Tiles,
-    Triangle, indices,
+    Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Observer, Replay, ScalarFn, ScatterOp, Solve, Tiles, Triangle, indices,
 };
 use std::sync::Arc;
 
@@ -242,8 +241,9 @@ pub enum Op {
     /// `(x, index)`: rows `x[index[..]]` along axis 0; `index` is i32 of any shape, clamped to the axis. The
     /// result has the axes of `index`, followed by the other axes of x.
     Gather,
-    /// `(x, index, updates)`: x with `updates` added at rows `index` (clamped) of axis 0, in order.
-    ScatterAdd,
+    /// `(x, index, updates)`: x with `updates` combined with rows `index` (clamped) of axis 0, in order. See
+    /// [`ScatterOp`].
+    Scatter(ScatterOp),
     /// `(a, b)`: matrix product `[.., m, k] x [.., k, n] -> [.., m, n]`; a flag transposes the last two axes of
     /// an operand first. The leading axes are batch axes, equal on both sides.
     Dot {
@@ -421,7 +421,7 @@ impl Op {
             Op::Reduce { op: ReduceOp::Max, .. } => "reduce_max",
             Op::Reduce { op: ReduceOp::Min, .. } => "reduce_min",
             Op::Gather => "gather",
-            Op::ScatterAdd => "scatter_add",
+            Op::Scatter(op) => op.name(),
             Op::Dot { .. } => "dot",
             Op::Conv { .. } => "conv",
             Op::ConvKernel { .. } => "conv_kernel",

@@ -5,7 +5,7 @@
 //! derivative of a derivative therefore needs no other mechanism.
 
 use super::flow::{active_args, dependence, num_values};
-use super::{Set, cond, custom, lu, partials, replay, tiles, triangular};
+use super::{Set, cond, custom, lu, partials, replay, scatter, tiles, triangular};
 use crate::graph::{BinaryOp, Builder, CompareOp, FactorOp, Func, LineOp, Node, NodeId, Op, ReduceOp, Type};
 
 /// The Jacobian-vector product: `(x.., dx..) -> (f(x).., df(x) dx..)`.
@@ -162,13 +162,7 @@ impl JvpRule<'_> {
             }
             Op::Reduce { op: ReduceOp::Max | ReduceOp::Min, axes } => self.extremum(b, axes),
             Op::Gather => Some(self.again(b, &[dx[0]?, x[1]])),
-            Op::ScatterAdd => match dx[2] {
-                None => dx[0],
-                Some(updates) => {
-                    let into = or_zero(b, dx[0], x[0]);
-                    Some(self.again(b, &[into, x[1], updates]))
-                }
-            },
+            Op::Scatter(op) => scatter::tangent(b, *op, (x, self.y), dx),
             Op::Input(_)
             | Op::Const(_)
             | Op::Iota { .. }

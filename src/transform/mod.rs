@@ -18,6 +18,7 @@ mod merge;
 mod partials;
 mod remat;
 mod replay;
+mod scatter;
 mod set;
 mod simplify;
 mod tiles;

@@ -194,6 +194,6 @@ fn is_hard_op(op: &Op) -> bool {
             | Op::LuSolve { .. }
             | Op::TriangularSolve(_)
             | Op::RandomBits { .. }
-            | Op::ScatterAdd
+            | Op::Scatter(_)
     ) || !op.bodies().is_empty()
 }

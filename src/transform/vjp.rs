@@ -7,9 +7,9 @@
 
 use super::flow::{active_args, dependence, node_flows, num_values};
 use super::jvp::{AtExtremum, add, float_input, or_zero, spread};
-use super::{Cotangents, Set, TransformError, cond, custom, lu, partials, replay, tiles, triangular};
+use super::{Cotangents, Set, TransformError, cond, custom, lu, partials, replay, scatter, tiles, triangular};
 use crate::array::Shape;
-use crate::graph::{Builder, FactorOp, Func, LineOp, Node, NodeId, Op, ReduceOp, Type};
+use crate::graph::{Builder, FactorOp, Func, LineOp, Node, NodeId, Op, ReduceOp, ScatterOp, Type};
 
 /// The vector-Jacobian product: `(x.., g..) -> (f(x).., g df(x)/dx..)`.
 ///
@@ -188,11 +188,10 @@ impl VjpRule<'_> {
             Op::TriangularSolve(triangle) => Some(triangular::cotangent(b, *triangle, (x, self.y), (g, k))),
             Op::Gather => {
                 let zero = b.splat_like(x[0], 0.0);
-                Some(b.push(Op::ScatterAdd, &[zero, x[1], g], None))
+                Some(b.push(Op::Scatter(ScatterOp::Add), &[zero, x[1], g], None))
             }
             Op::Observe(_) => Some(g),
-            Op::ScatterAdd if k == 0 => Some(g),
-            Op::ScatterAdd => Some(b.push(Op::Gather, &[g, x[1]], None)),
+            Op::Scatter(op) => Some(scatter::cotangent(b, *op, (x, self.y), (g, k))),
             Op::Cast
             | Op::Broadcast { .. }
             | Op::Reshape

@@ -318,7 +318,7 @@ class Program:
             return linear(lambda *v: np.concatenate(v, axis=int(a["axis"])), *x)
         if op.startswith("reduce"):
             return reduce(op, whole("axes"), x[0], near)
-        if op in ("gather", "scatter_add"):
+        if op in ("gather", "scatter_add", "scatter_max", "scatter_set"):
             index = np.clip(x[1].v.astype(int), 0, x[0].v.shape[0] - 1)
             if op == "gather":
                 return linear(lambda v: v[index], x[0])
@@ -328,7 +328,26 @@ class Program:
                 np.add.at(v, index, updates)
                 return v
 
-            return linear(add, x[0], x[2])
+            if op == "scatter_add":
+                return linear(add, x[0], x[2])
+            if op == "scatter_set":
+                def put(v, updates):
+                    v = v.copy()
+                    v[index] = updates
+                    return v
+
+                return linear(put, x[0], x[2])
+            y = x[0].v.copy()
+            np.maximum.at(y, index, x[2].v)
+            if x[0].e is None and x[2].e is None:
+                return Number(y)
+            close(x[0].v, y, near)
+            close(x[2].v, y[index], near)
+            own, new = (x[0].v == y).astype(float), (x[2].v == y[index]).astype(float)
+            count = add(own, new)
+            z = linear(lambda v, u: add(np.where(own == 1, v, 0), np.where(new == 1, u, 0)) / count, x[0], x[2])
+            z.v = y
+            return z
         if op == "dot":
             turn = lambda v, flag: np.swapaxes(v, -1, -2) if flag in a else v
             return bilinear(lambda l, r: turn(l, "ta") @ turn(r, "tb"), x[0], x[1])

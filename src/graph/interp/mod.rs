@@ -3,7 +3,7 @@
 //! The interpreter is the reference for compiled plans and transforms: simple and slow. Elementwise
 //! operations are computed in their element type with the functions of `std`, except erf, which has its own
 //! file. Sums, and the inner sums of matrix products and convolutions, are accumulated in f64 and rounded
-//! once, so the interpreter is at least as accurate as the code that is tested against it. `ScatterAdd`,
+//! once, so the interpreter is at least as accurate as the code that is tested against it. `Scatter`,
 //! `Lincomb` and the sums over tiles and trips have a specified order and are computed in the element type in
 //! that order. If both operands of `max` or `min` are zeros, the sign of the result is not specified.
 //!
@@ -257,7 +257,7 @@ fn array(node: &Node, x: &[&Array]) -> Array {
         Op::Concat { axis } => movement::concat(x, &shape, *axis),
         Op::Reduce { op, axes } => movement::reduce(*op, x[0], &shape, axes),
         Op::Gather => movement::gather(x[0], x[1]),
-        Op::ScatterAdd => movement::scatter_add(x[0], x[1], x[2]),
+        Op::Scatter(op) => movement::scatter(*op, x[0], x[1], x[2]),
         Op::Dot { ta, tb } => movement::dot(x[0], x[1], *ta, *tb),
         Op::Conv { margins, turned } => conv::conv(*margins, *turned, x[0], x[1], &shape),
         Op::ConvKernel { margins } => conv::conv_kernel(*margins, x[0], x[1], &shape),

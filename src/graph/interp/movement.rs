@@ -5,7 +5,7 @@
 
 use super::elementwise::Float;
 use crate::array::{Array, DType, Data, Shape};
-use crate::graph::{BinaryOp, ReduceOp};
+use crate::graph::{BinaryOp, ReduceOp, ScatterOp};
 
 /// All multi-indices of a shape in row-major order.
 fn indices(shape: &Shape) -> impl Iterator<Item = Vec<usize>> {
@@ -153,18 +153,32 @@ pub(super) fn gather(x: &Array, index: &Array) -> Data {
     pick(x.data(), rows(x, index).into_iter().flat_map(|r| (r * row..(r + 1) * row).map(Some)))
 }
 
-/// Adds the updates in the element type, in order.
-pub(super) fn scatter_add(x: &Array, index: &Array, updates: &Array) -> Data {
+/// Combines the updates in the element type, in order.
+pub(super) fn scatter(op: ScatterOp, x: &Array, index: &Array, updates: &Array) -> Data {
+    fn each<T: Copy>(out: &mut [T], updates: &[T], targets: &[usize], f: impl Fn(T, T) -> T) {
+        targets.iter().zip(updates).for_each(|(&t, &u)| out[t] = f(out[t], u));
+    }
     let row: usize = x.shape()[1..].iter().product();
-    let targets = rows(x, index).into_iter().flat_map(|r| r * row..(r + 1) * row);
+    let targets: Vec<usize> = rows(x, index).into_iter().flat_map(|r| r * row..(r + 1) * row).collect();
     let mut out = x.data().clone();
-    match (&mut out, updates.data()) {
-        (Data::F32(out), Data::F32(u)) => targets.zip(u).for_each(|(t, u)| out[t] += u),
-        (Data::F64(out), Data::F64(u)) => targets.zip(u).for_each(|(t, u)| out[t] += u),
-        (Data::I32(out), Data::I32(u)) => targets.zip(u).for_each(|(t, &u)| out[t] = out[t].wrapping_add(u)),
-        (Data::U32(out), Data::U32(u)) => targets.zip(u).for_each(|(t, &u)| out[t] = out[t].wrapping_add(u)),
-        (Data::Bool(out), Data::Bool(u)) => targets.zip(u).for_each(|(t, u)| out[t] |= u),
-        (out, u) => panic!("invariant: {} added to {}", u.dtype(), out.dtype()),
+    let max = |a: f64, b: f64| a.binary(BinaryOp::Max, b);
+    match (op, &mut out, updates.data()) {
+        (ScatterOp::Add, Data::F32(out), Data::F32(u)) => each(out, u, &targets, |a, b| a + b),
+        (ScatterOp::Add, Data::F64(out), Data::F64(u)) => each(out, u, &targets, |a, b| a + b),
+        (ScatterOp::Add, Data::I32(out), Data::I32(u)) => each(out, u, &targets, i32::wrapping_add),
+        (ScatterOp::Add, Data::U32(out), Data::U32(u)) => each(out, u, &targets, u32::wrapping_add),
+        (ScatterOp::Max, Data::F32(out), Data::F32(u)) => {
+            each(out, u, &targets, |a, b| max(a.into(), b.into()) as f32)
+        }
+        (ScatterOp::Max, Data::F64(out), Data::F64(u)) => each(out, u, &targets, max),
+        (ScatterOp::Max, Data::I32(out), Data::I32(u)) => each(out, u, &targets, i32::max),
+        (ScatterOp::Max, Data::U32(out), Data::U32(u)) => each(out, u, &targets, u32::max),
+        (ScatterOp::Set, Data::F32(out), Data::F32(u)) => each(out, u, &targets, |_, b| b),
+        (ScatterOp::Set, Data::F64(out), Data::F64(u)) => each(out, u, &targets, |_, b| b),
+        (ScatterOp::Set, Data::I32(out), Data::I32(u)) => each(out, u, &targets, |_, b| b),
+        (ScatterOp::Set, Data::U32(out), Data::U32(u)) => each(out, u, &targets, |_, b| b),
+        (ScatterOp::Set, Data::Bool(out), Data::Bool(u)) => each(out, u, &targets, |_, b| b),
+        (op, out, u) => panic!("invariant: {} of {} and {}", op.name(), out.dtype(), u.dtype()),
     }
     out
 }

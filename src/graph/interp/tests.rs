@@ -3,8 +3,8 @@
 use super::*;
 use crate::array::{DType, Shape};
 use crate::graph::{
-    BinaryOp, Builder, Checkpoints, CompareOp, NodeId, Policy, ReduceOp, Replay, Solve, TapRows, Taps,
-    TileOut, Tiles, UnaryOp, verify,
+    BinaryOp, Builder, Checkpoints, CompareOp, NodeId, Policy, ReduceOp, Replay, ScatterOp, Solve, TapRows,
+    Taps, TileOut, Tiles, UnaryOp, verify,
 };
 
 fn f32s(shape: impl Into<Shape>, v: &[f32]) -> Array {
@@ -199,8 +199,13 @@ fn rows_out_of_range_are_clamped() {
     let rows = op(Op::Gather, &[x.clone(), index.clone()], None).to_f64();
     assert_eq!(rows, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 5.0, 6.0]);
     let ones = f32s([4, 2], &[1.0; 8]);
-    let added = op(Op::ScatterAdd, &[x, index, ones], None).to_f64();
+    let added = op(Op::Scatter(ScatterOp::Add), &[x.clone(), index.clone(), ones], None).to_f64();
     assert_eq!(added, [2.0, 3.0, 4.0, 5.0, 7.0, 8.0]);
+    let updates = f32s([4, 2], &[0.0, 9.0, f32::NAN, 0.0, 7.0, 0.0, 6.0, 8.0]);
+    let rows =
+        |s| format!("{:?}", op(Op::Scatter(s), &[x.clone(), index.clone(), updates.clone()], None).to_f64());
+    assert_eq!(rows(ScatterOp::Max), "[1.0, 9.0, NaN, 4.0, 7.0, 8.0]");
+    assert_eq!(rows(ScatterOp::Set), "[0.0, 9.0, NaN, 0.0, 6.0, 8.0]");
 }
 
 #[test]

@@ -372,7 +372,8 @@ impl Grow<'_> {
             0 => self.b.push(Op::Gather, &[x, index], None),
             1 => {
                 let rows = self.b.push(Op::Gather, &[x, index], None);
-                self.b.push(Op::ScatterAdd, &[x, index, rows], None)
+                let op = self.draws.of(&ScatterOp::ALL);
+                self.b.push(Op::Scatter(op), &[x, index, rows], None)
             }
             2 => {
                 let axis = self.draws.below(2);

@@ -2,8 +2,7 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Op, Policy,
-    ReduceOp, Replay, ScalarFn, Solve, Taps, TileOut, Tiles, Triangle, Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Op, Policy, ReduceOp, Replay, ScalarFn, ScatterOp, Solve, Taps, TileOut, Tiles, Triangle, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -90,6 +89,9 @@ impl Statement {
         if let Some(op) = FactorOp::named(name) {
             return Ok(Op::Factor(op));
         }
+        if let Some(op) = ScatterOp::named(name) {
+            return Ok(Op::Scatter(op));
+        }
         if let Some(f) = ScalarFn::named(name) {
             return Ok(Op::Scalar(f));
         }
@@ -114,7 +116,6 @@ impl Statement {
             "reduce_max" => Op::Reduce { op: ReduceOp::Max, axes: self.indices("axes")? },
             "reduce_min" => Op::Reduce { op: ReduceOp::Min, axes: self.indices("axes")? },
             "gather" => Op::Gather,
-            "scatter_add" => Op::ScatterAdd,
             "dot" => Op::Dot { ta: self.flag("ta"), tb: self.flag("tb") },
             "conv" => Op::Conv { margins: self.margins()?, turned: self.flag("turned") },
             "conv_kernel" => Op::ConvKernel { margins: self.margins()? },

@@ -127,7 +127,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
         | Op::Observe(_)
         | Op::Reshape
         | Op::Gather
-        | Op::ScatterAdd
+        | Op::Scatter(_)
         | Op::Factor(_) => String::new(),
     }
 }

@@ -1,9 +1,10 @@
-//! Indexing by tensors: rows of the first axis, and elements of any axis ([`along`]).
+//! Indexing by tensors: rows of the first axis, elements of any axis ([`along`]), rows that are replaced ([`scatter`]).
 //!
 //! Negative indices count from the end, whether an index is concrete or traced. The operations of the graph only
 //! clamp, so this module converts negative indices before it records them.
 
 mod along;
+mod scatter;
 #[cfg(test)]
 mod tests;
 
@@ -46,21 +47,6 @@ impl Tensor {
     #[track_caller]
     pub(crate) fn take_clamped(&self, index: &Tensor) -> Tensor {
         Tensor::op(Op::Gather, &[self, &index.cast(DType::I32)], None)
-    }
-
-    /// `self` with updates added to rows of the first axis, in order: `y = x`, then `y[index[i..], ..] +=
-    /// updates[i.., ..]`.
-    ///
-    /// Indices are interpreted as in [`Tensor::take`].
-    ///
-    /// # Shapes and units
-    /// x and y `[n, ..]`; index of any shape; updates have the index's shape, followed by `[..]`.
-    ///
-    /// # Panics
-    /// If a concrete index is out of range, or the updates have another shape or element type.
-    #[track_caller]
-    pub fn scatter_add(&self, index: &Tensor, updates: &Tensor) -> Tensor {
-        Tensor::op(Op::ScatterAdd, &[self, &self.places("scatter_add", index, 0), updates], None)
     }
 
     /// An index into an axis as i32, with negative numbers converted. A concrete index is in range.

@@ -117,7 +117,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
             Op::Solve(s) if carries => lockstep::solve(b, s, &x, n),
             Op::Replay(l) if carries => shared::replay(b, l, &x, n),
             Op::Proj(k) => b.proj(x[0].id, *k),
-            _ if marks.any(i) => rules::rule(b, f, node, &x, n),
+            _ if marks.any(i) => rules::rule(b, node, &x, n),
             op => b.push(op.clone(), &x.iter().map(|v| v.id).collect::<Vec<_>>(), Some(&node.ty)),
         };
         map[i] = Some(MappedValue { id, on: marks.any(i) });

@@ -5,11 +5,11 @@
 //! product over all rows of all examples.
 
 use super::{MappedValue, batch, with_examples};
-use crate::graph::{BinaryOp, Builder, Cond, Custom, Func, Node, NodeId, Op};
+use crate::graph::{BinaryOp, Builder, Cond, Custom, Node, NodeId, Op};
 use std::sync::Arc;
 
 /// The node's value for `n` examples; at least one operand has an axis of examples.
-pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[MappedValue], n: usize) -> NodeId {
+pub(super) fn rule(b: &mut Builder, node: &Node, x: &[MappedValue], n: usize) -> NodeId {
     match &node.op {
         Op::Custom(c) => return custom(b, c, x, n),
         Op::Cond(c) => return cond(b, c, x, n),
@@ -47,7 +47,7 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[MappedValue], n:
         Op::TriangularSolve(_) if !x[0].on => columns_of_examples(b, &node.op, x, n),
         Op::LuSolve { .. } | Op::TriangularSolve(_) => all(b, node.op.clone(), x, n),
         Op::Gather => gather(b, x, n),
-        Op::ScatterAdd => scatter_add(b, f, node, x, n),
+        Op::Scatter(_) => scatter(b, node, x, n),
         Op::Input(_) | Op::Const(_) | Op::Iota { .. } => {
             unreachable!("invariant: {} has no operand with an axis of examples", node.op.name())
         }
@@ -207,14 +207,14 @@ fn gather(b: &mut Builder, x: &[MappedValue], n: usize) -> NodeId {
     b.push(Op::Gather, &[x, index], None)
 }
 
-/// Like [`gather`]. The updates of each example are added in order.
-fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[MappedValue], n: usize) -> NodeId {
-    let shape = f.node(node.args[0]).ty.shape().clone();
+/// Like [`gather`]. The updates of each example are combined in order.
+fn scatter(b: &mut Builder, node: &Node, x: &[MappedValue], n: usize) -> NodeId {
+    let shape = node.ty.shape().clone();
     let [into, index, updates] = [x[0], x[1], x[2]].map(|v| v.spread(b, n));
     let index = shifted(b, index, n, shape[0]);
     let into = b.reshape(into, [&[n * shape[0]][..], &shape[1..]].concat());
-    let sum = b.push(Op::ScatterAdd, &[into, index, updates], None);
-    b.reshape(sum, [&[n][..], &shape].concat())
+    let rows = b.push(node.op.clone(), &[into, index, updates], None);
+    b.reshape(rows, [&[n][..], &shape].concat())
 }
 
 /// Converts an index `[n, ..]` into the `rows` rows of each example to an index into the concatenated rows.

@@ -2,7 +2,7 @@
 
 use super::{insert, splat, splat_of};
 use crate::array::Shape;
-use crate::graph::{BinaryOp, Builder, NodeId, Op, ReduceOp, Type, turned};
+use crate::graph::{BinaryOp, Builder, NodeId, Op, ReduceOp, ScatterOp, Type, turned};
 
 /// A simpler form of an operation that is not elementwise.
 pub(super) fn rewrite(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Option<NodeId> {
@@ -21,7 +21,7 @@ pub(super) fn rewrite(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Opti
         Op::Reduce { op, axes } => reduce(b, *op, axes, first, ty),
         Op::Dot { ta, tb } => dot(b, [*ta, *tb], [x[0], x[1]], ty),
         Op::Gather => splat(b, first).map(|c| splat_of(b, ty, c)),
-        Op::ScatterAdd => (splat(b, x[2]) == Some(0.0)).then_some(first),
+        Op::Scatter(ScatterOp::Add) => (splat(b, x[2]) == Some(0.0)).then_some(first),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::passes::{assert_same, samples};
 use super::*;
-use crate::graph::{BinaryOp, CompareOp, FactorOp, Margins, Op, ReduceOp, Triangle};
+use crate::graph::{BinaryOp, CompareOp, FactorOp, Margins, Op, ReduceOp, ScatterOp, Triangle};
 use crate::transform::{Searches, batch, batch_with, optimize};
 
 /// The inputs with example `i` of every mapped input; the other inputs are unchanged.
@@ -81,13 +81,15 @@ fn rows_taken_and_added_stay_within_their_example() {
         vec![b.push(Op::Gather, &[far, low], None), b.push(Op::Gather, &[far, wide], None)]
     });
     check_all(&take, "gather");
-    let add = func(&[f64s([3, 2]), index, f64s([2, 2, 2])], |b, x| {
-        let two = b.splat_like(x[1], 2.0);
-        let (low, wide) = (b.sub(x[1], two), b.mul(x[1], two));
-        let sum = b.push(Op::ScatterAdd, &[x[0], low, x[2]], None);
-        vec![b.push(Op::ScatterAdd, &[sum, wide, x[2]], None)]
-    });
-    check_all(&add, "scatter_add");
+    for op in ScatterOp::ALL {
+        let f = func(&[f64s([3, 2]), index.clone(), f64s([2, 2, 2])], |b, x| {
+            let two = b.splat_like(x[1], 2.0);
+            let (low, wide) = (b.sub(x[1], two), b.mul(x[1], two));
+            let rows = b.push(Op::Scatter(op), &[x[0], low, x[2]], None);
+            vec![b.push(Op::Scatter(op), &[rows, wide, x[2]], None)]
+        });
+        check_all(&f, op.name());
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::graph::functions::Domain;
-use crate::graph::{BinaryOp, CompareOp, FloatFn, Margins, Op, ReduceOp, UnaryOp};
+use crate::graph::{BinaryOp, CompareOp, FloatFn, Margins, Op, ReduceOp, ScatterOp, UnaryOp};
 
 fn array(shape: impl Into<Shape>, v: &[f64]) -> Array {
     Array::from_vec(shape, v.to_vec())
@@ -183,13 +183,30 @@ fn reductions_have_their_derivatives() {
 }
 
 #[test]
+fn rows_and_the_updates_that_they_become_have_the_derivatives() {
+    for op in ScatterOp::ALL {
+        let f = func(&[f64s([3, 2]), Type::array(DType::I32, [5]), f64s([5, 2])], |b, x| {
+            let square = b.mul(x[0], x[0]);
+            let rows = b.push(Op::Scatter(op), &[square, x[1], x[2]], None);
+            vec![b.mul(rows, rows)]
+        });
+        let mut draws = Draws::new(6);
+        let index = Array::from_vec([5], vec![2i32, 0, 7, -1, 0]);
+        let x = [draws.array(f.input_type(0)), index, draws.array(f.input_type(2))];
+        for wrt in [&[0, 2][..], &[0], &[2]] {
+            check_twice(&f, &x, wrt, op.name());
+        }
+    }
+}
+
+#[test]
 fn rows_are_taken_and_added_back() {
     let index = Type::array(DType::I32, [2, 2]);
     let f = func(&[f64s([3, 2]), index, f64s([2, 2, 2])], |b, x| {
         let square = b.mul(x[0], x[0]);
         let taken = b.push(Op::Gather, &[square, x[1]], None);
         let taken = b.mul(taken, x[2]);
-        vec![taken, b.push(Op::ScatterAdd, &[x[0], x[1], taken], None)]
+        vec![taken, b.push(Op::Scatter(ScatterOp::Add), &[x[0], x[1], taken], None)]
     });
     let mut draws = Draws::new(5);
     let index = Array::from_vec([2, 2], vec![2i32, 0, 7, -1]);

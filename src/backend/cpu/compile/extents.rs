@@ -9,7 +9,7 @@ use crate::backend::cpu::address::{Access, Address, Extent, Visit};
 use crate::backend::cpu::kernels::{Elem, Gemm};
 use crate::backend::cpu::memory::ALIGN;
 use crate::backend::cpu::run::conv::{Conv, Form};
-use crate::backend::cpu::run::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
+use crate::backend::cpu::run::copy::{Gather, Move, Random, Scatter, TransposeCopy};
 use crate::backend::cpu::run::dot::{Dot, Term};
 use crate::backend::cpu::run::factor::Factor;
 use crate::backend::cpu::run::lines::Lines;
@@ -109,7 +109,7 @@ impl Step {
                 f(index, elements(*num, Elem::I32.size(), Access::Read));
                 f(dst, bytes(*num * *row, Access::Write));
             }
-            Step::ScatterAdd(ScatterAdd { dst, index, updates, rows, num, len, elem }) => {
+            Step::Scatter(Scatter { op: _, dst, index, updates, rows, num, len, elem }) => {
                 f(index, elements(*num, Elem::I32.size(), Access::Read));
                 f(updates, elements(*num * *len, elem.size(), Access::Read));
                 f(dst, elements(*rows * *len, elem.size(), Access::Update));

@@ -14,7 +14,7 @@ use crate::backend::cpu::address::Address;
 use crate::backend::cpu::kernels::{Activation, Gemm, takes_packed};
 use crate::backend::cpu::plan::Trips;
 use crate::backend::cpu::report::{CompiledBody, StoringLoop};
-use crate::backend::cpu::run::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
+use crate::backend::cpu::run::copy::{Gather, Move, Random, Scatter, TransposeCopy};
 use crate::backend::cpu::run::dot::{Dot, Layer, Term, products};
 use crate::backend::cpu::run::observe::Observe;
 use crate::backend::cpu::run::packed::Packed;
@@ -289,14 +289,15 @@ impl Lower<'_> {
                 let (num, row) = (ty(1).shape().size(), row_len(ty(0)) * ty(0).dtype().size());
                 self.push(Step::Gather(Gather { src, index, dst: out(self), rows, num, row }), vec![]);
             }
-            Op::ScatterAdd => {
+            Op::Scatter(op) => {
                 let dst = out(self);
                 self.copy(&args[0], dst, ty(0));
                 let (index, updates) = (self.held(&args[1], ty(1)), self.held(&args[2], ty(2)));
                 let rows = ty(0).shape()[0];
                 let (num, len) = (ty(1).shape().size(), row_len(ty(0)));
                 let elem = elem(node.ty.dtype());
-                self.push(Step::ScatterAdd(ScatterAdd { dst, index, updates, rows, num, len, elem }), vec![]);
+                let op = *op;
+                self.push(Step::Scatter(Scatter { op, dst, index, updates, rows, num, len, elem }), vec![]);
             }
             Op::Dot { .. } => self.dot(unit),
             Op::Conv { .. } | Op::ConvKernel { .. } => self.conv(id),

@@ -5,9 +5,10 @@
 use super::batch::{Axis, Batch};
 use crate::backend::cpu::access::{Dim, View};
 use crate::backend::cpu::address::{Address, Env};
-use crate::backend::cpu::kernels::{Elem, philox_fill, sum_rows, transpose_4, transpose_8};
+use crate::backend::cpu::kernels::{Elem, StripOp, philox_fill, strip, sum_rows, transpose_4, transpose_8};
+use crate::graph::ScatterOp;
 use crate::simd::Level;
-use std::ptr::{copy_nonoverlapping, write_bytes};
+use std::ptr::{copy_nonoverlapping, null, write_bytes};
 
 /// An axis of a copy: its length, and the strides in source and destination, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,38 +213,43 @@ impl Gather {
     }
 }
 
-/// Adds row `i` of `updates` to row `index[i]` of `dst`, in the order of `i`. The indices are clamped to the
-/// valid rows.
+/// Combines row `i` of `updates` with row `index[i]` of `dst`, in the order of `i`. The indices are clamped to
+/// the valid rows.
 #[derive(Clone, Debug)]
-pub(crate) struct ScatterAdd {
+pub(crate) struct Scatter {
+    pub op: ScatterOp,
     pub dst: Address,
     pub index: Address,
     pub updates: Address,
     /// Number of rows in the destination.
     pub rows: usize,
-    /// Number of rows to add.
+    /// Number of updates.
     pub num: usize,
     /// Elements per row.
     pub len: usize,
     pub elem: Elem,
 }
 
-impl ScatterAdd {
+impl Scatter {
     /// # Safety
     /// The locations are valid for the lengths, and the written one overlaps no other.
     ///
     /// # Panics
-    /// If rows are added to a destination without rows.
+    /// If updates belong to a destination without rows.
     pub unsafe fn run(&self, env: Env, level: Level) {
-        assert!(self.rows > 0 || self.num == 0, "invariant: {} rows are added to none", self.num);
-        let add = sum_rows(level, self.elem);
+        assert!(self.rows > 0 || self.num == 0, "invariant: {} updates belong to no row", self.num);
+        let (add, max) = (sum_rows(level, self.elem), strip(level, StripOp::Max, self.elem));
         let bytes = self.len * self.elem.size();
         // SAFETY: `Step::each_span` gives the bytes of `rows` and of `num` rows, and the clamped row is below `rows`.
         unsafe {
             let (dst, updates, index) = (env.at(self.dst), env.at(self.updates), env.at(self.index).cast());
             for i in 0..self.num {
-                let to = clamped(index, i, self.rows) * bytes;
-                add(dst.add(to), updates.add(i * bytes), 1, self.len, self.len);
+                let (to, from) = (dst.add(clamped(index, i, self.rows) * bytes), updates.add(i * bytes));
+                match self.op {
+                    ScatterOp::Add => add(to, from, 1, self.len, self.len),
+                    ScatterOp::Max => max(to, to, from, null(), [0.0; 2], self.len),
+                    ScatterOp::Set => copy_nonoverlapping(from, to, bytes),
+                }
             }
         }
     }

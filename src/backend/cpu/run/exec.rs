@@ -176,7 +176,7 @@ pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
                 Step::Move(m) => m.run(env),
                 Step::TransposeCopy(t) => t.run(env, inner.level),
                 Step::Gather(g) => g.run(env),
-                Step::ScatterAdd(s) => s.run(env, inner.level),
+                Step::Scatter(s) => s.run(env, inner.level),
                 Step::Dot(d) => d.run(env, inner.level),
                 Step::Conv(c) => c.run(env, inner.level),
                 Step::DeferredProduct(l) => l.run(env, inner.level),

@@ -3,7 +3,7 @@
 
 use super::cond::Cond;
 use super::conv::Conv;
-use super::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
+use super::copy::{Gather, Move, Random, Scatter, TransposeCopy};
 use super::dot::Dot;
 use super::factor::Factor;
 use super::lines::Lines;
@@ -23,7 +23,7 @@ pub(crate) enum Step {
     Move(Move),
     TransposeCopy(TransposeCopy),
     Gather(Gather),
-    ScatterAdd(ScatterAdd),
+    Scatter(Scatter),
     Dot(Dot),
     Conv(Conv),
     DeferredProduct(DeferredProduct),
@@ -46,7 +46,7 @@ impl Step {
             Step::Move(_) => "copy",
             Step::TransposeCopy(_) => "transpose",
             Step::Gather(_) => "gather",
-            Step::ScatterAdd(_) => "scatter",
+            Step::Scatter(_) => "scatter",
             Step::Dot(_) => "product",
             Step::Conv(_) => "convolution",
             Step::DeferredProduct(_) => "deferred product",
@@ -72,7 +72,7 @@ impl Step {
                 Cost { flops: 0, bytes: 2 * t.batch.count() * t.rows * t.cols * t.elem }
             }
             Step::Gather(g) => Cost { flops: 0, bytes: 2 * g.num * g.row },
-            Step::ScatterAdd(s) => Cost { flops: s.num * s.len, bytes: 3 * s.num * s.len * s.elem.size() },
+            Step::Scatter(s) => Cost { flops: s.num * s.len, bytes: 3 * s.num * s.len * s.elem.size() },
             Step::Dot(d) => d.cost(),
             Step::Conv(c) => c.cost(),
             Step::DeferredProduct(l) => l.cost(),

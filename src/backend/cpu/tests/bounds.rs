@@ -11,7 +11,7 @@ mod systems;
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Builder, CompareOp, FactorOp, Func, LineOp, Node, Op, ReduceOp, ScalarFn, Type, UnaryOp,
+    BinaryOp, Builder, CompareOp, FactorOp, Func, LineOp, Node, Op, ReduceOp, ScalarFn, ScatterOp, Type, UnaryOp,
     interpret,
 };
 
@@ -119,7 +119,11 @@ fn radii(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
             assert!(x[1].is_exact(), "indices of taken rows must be exact");
             in_f64(node, &[&x[0].radii(), &x[1].value])
         }
-        Op::ScatterAdd => {
+        Op::Scatter(ScatterOp::Max | ScatterOp::Set) => {
+            assert!(x[1].is_exact(), "indices of updated rows must be exact");
+            in_f64(node, &[&x[0].radii(), &x[1].value, &x[2].radii()])
+        }
+        Op::Scatter(ScatterOp::Add) => {
             assert!(x[1].is_exact(), "indices of added rows must be exact");
             let moved = in_f64(node, &[&x[0].radii(), &x[1].value, &x[2].radii()]);
             let sizes = in_f64(node, &[&x[0].sizes(), &x[1].value, &x[2].sizes()]);

@@ -6,8 +6,7 @@ use crate::array::{Array, DType, Shape};
 use crate::graph::functions::Domain;
 use crate::graph::tests::arbitrary::{determined, regular};
 use crate::graph::{
-    BinaryOp, Builder, CompareOp, FactorOp, FloatFn, Func, LineOp, Literal, Margins, NodeId, Op, ReduceOp,
-    ScalarFn, Triangle, Type, UnaryOp,
+    BinaryOp, Builder, CompareOp, FactorOp, FloatFn, Func, LineOp, Literal, Margins, NodeId, Op, ReduceOp, ScalarFn, ScatterOp, Triangle, Type, UnaryOp,
 };
 use std::sync::Arc;
 
@@ -203,7 +202,8 @@ fn rows(rng: &mut Rng, b: &mut Builder, x: NodeId) -> Option<NodeId> {
         0 | 1 => b.push(Op::Gather, &[x, index], None),
         2 if ty.is_float() => {
             let some = b.push(Op::Gather, &[x, index], None);
-            b.push(Op::ScatterAdd, &[x, index, some], None)
+            let op = ScatterOp::ALL[rng.below(3)];
+            b.push(Op::Scatter(op), &[x, index, some], None)
         }
         3 if ty.dtype() != DType::Bool => {
             b.push(Op::Iota { axis: rng.below(ty.shape().rank()) }, &[], Some(&ty))
@@ -363,6 +363,8 @@ fn every_operation_without_a_body_is_drawn() {
         "reduce_sum",
         "reshape",
         "scatter_add",
+        "scatter_max",
+        "scatter_set",
         "select",
         "sign",
         "slice",

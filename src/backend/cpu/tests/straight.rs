@@ -3,7 +3,9 @@
 use super::{Rng, bits, check, f32s, f64s, run};
 use crate::array::{Array, DType, Shape};
 use crate::backend::cpu::Plan;
-use crate::graph::{BinaryOp, Builder, CompareOp, FloatFn, Literal, Op, ReduceOp, ScalarFn, Type, UnaryOp};
+use crate::graph::{
+    BinaryOp, Builder, CompareOp, FloatFn, Literal, Op, ReduceOp, ScalarFn, ScatterOp, Type, UnaryOp,
+};
 use crate::simd::Level;
 use std::sync::Arc;
 
@@ -214,7 +216,9 @@ fn rows_by_index_constants_iota_and_random_words() {
     let (mut b, x) =
         Builder::with_inputs(&[f32s([6, 3]), index, u(2), Type::scalar(DType::U32), f32s([5, 2, 3])]);
     let rows = b.push(Op::Gather, &[x[0], x[1]], None);
-    let added = b.push(Op::ScatterAdd, &[x[0], x[1], x[4]], None);
+    let added = b.push(Op::Scatter(ScatterOp::Add), &[x[0], x[1], x[4]], None);
+    let largest = b.push(Op::Scatter(ScatterOp::Max), &[x[0], x[1], x[4]], None);
+    let last = b.push(Op::Scatter(ScatterOp::Set), &[x[0], x[1], x[4]], None);
     let small = b.splat(DType::U32, Shape::scalar(), 9.0);
     let bits = b.push(Op::RandomBits { stream: 3 }, &[x[2], small], Some(&u(77)));
     let halves = b.cast(bits, DType::F64);
@@ -226,8 +230,8 @@ fn rows_by_index_constants_iota_and_random_words() {
     let sum = b.add(wide, iota);
     let sum = b.mul(sum, along);
     let zeros = b.splat(DType::F32, [6, 3], 0.0);
-    let into_zeros = b.push(Op::ScatterAdd, &[zeros, x[1], x[4]], None);
-    check(&b.finish(&[rows, added, halves, sum, iota, c, into_zeros, bits]), 9);
+    let into_zeros = b.push(Op::Scatter(ScatterOp::Add), &[zeros, x[1], x[4]], None);
+    check(&b.finish(&[rows, added, largest, last, halves, sum, iota, c, into_zeros, bits]), 9);
 }
 
 #[test]
@@ -342,7 +346,7 @@ fn what_has_no_elements_goes_through_every_kind_of_step() {
     let (mut b, x) = Builder::with_inputs(&[f32s([2, 6, 0]), f32s([0, 6])]);
     let index = b.splat(DType::I32, [1], 1.0);
     let rows = b.push(Op::Gather, &[x[0], index], None);
-    let added = b.push(Op::ScatterAdd, &[x[0], index, rows], None);
+    let added = b.push(Op::Scatter(ScatterOp::Add), &[x[0], index, rows], None);
     let again = b.push(Op::Gather, &[added, index], None);
     let turned = b.transpose(again, vec![0, 2, 1]);
     let both = b.push(Op::Concat { axis: 1 }, &[x[1], x[1]], None);

@@ -190,8 +190,9 @@ impl Grow<'_> {
             return self.b.push(Op::Gather, &[x, index], None);
         }
         let updates = self.fitted(&[&at[..], &dims[1..]].concat());
-        let sum = self.b.push(Op::ScatterAdd, &[x, index, updates], None);
-        self.b.unary(UnaryOp::Sin, sum)
+        let op = self.draws.of(&ScatterOp::ALL);
+        let rows = self.b.push(Op::Scatter(op), &[x, index, updates], None);
+        self.b.unary(UnaryOp::Sin, rows)
     }
 
     fn short_concat(&mut self) -> NodeId {

@@ -48,7 +48,7 @@ fn axes(func: &Func, node: &Node) -> Vec<(String, usize)> {
             let label = |axis| format!("{}, {}", name(axis), place(axis));
             shape(0).iter().enumerate().map(|(axis, &len)| (label(axis), len)).collect()
         }
-        Op::Gather | Op::ScatterAdd => {
+        Op::Gather | Op::Scatter(_) => {
             let columns = &shape(0)[1..];
             [named(&["rows"], shape(0)), all("column", columns), all("index", shape(1))].concat()
         }
@@ -101,7 +101,7 @@ fn live(func: &Func) -> Vec<&Node> {
 }
 
 /// The operations that are drawn, without the functions of a float.
-const OTHERS: [&str; 44] = [
+const OTHERS: [&str; 46] = [
     "abs",
     "add",
     "broadcast",
@@ -138,6 +138,8 @@ const OTHERS: [&str; 44] = [
     "reduce_sum",
     "reshape",
     "scatter_add",
+    "scatter_max",
+    "scatter_set",
     "select",
     "sign",
     "slice",
