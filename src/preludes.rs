@@ -15,6 +15,7 @@ pub mod nn {
     //! Names for differentiating and training.
     pub use super::ode::*;
     pub use crate::adjoint::{Adjoint, TensorSolution};
+    pub use crate::at;
     pub use crate::io;
     pub use crate::nn::{Activation, Linear, Mlp, num_params};
     pub use crate::optim::{

@@ -9,6 +9,7 @@
 //! This module uses graphs and transforms. It does not solve ODEs; of `ode` it uses only the outcomes and
 //! errors of solves. `adjoint` records the loops of a solve through `trace` and `apply`.
 
+mod at;
 pub(crate) mod caches;
 mod cond;
 mod conv;
@@ -33,6 +34,7 @@ mod operators;
 mod ops;
 mod order;
 mod output;
+mod patterns;
 mod philox;
 mod reduce;
 mod rows;
@@ -46,6 +48,7 @@ mod tree;
 mod vmap;
 
 pub use crate::array::{DType, Shape};
+pub use at::At;
 pub use cond::cond;
 pub use custom::custom_derivatives;
 pub use dataset::Dataset;
@@ -66,6 +69,7 @@ pub mod extra {
     pub use super::dataset::{Batches, Epoch, MaskedBatch};
     pub use super::einsum::{EinsumPath, EinsumStep, einsum_path};
     pub use super::exec::RunReport;
+    pub use super::key::Replacement;
     pub use super::locate::{DiffPass, NanReport, ValueSummary};
     pub use super::philox::KeyRng;
     pub use super::tree::{TreePath, num_elements, tree_summary};

@@ -1,4 +1,9 @@
-//! Shapes: broadcasting, reshaping, slicing, concatenation.
+//! Shapes: broadcasting, reshaping, slicing, concatenation; in other files axes of length 1 ([`axes`]), repeated and
+//! reordered elements ([`repeats`]), diagonals and triangles ([`matrices`]).
+
+mod axes;
+mod matrices;
+mod repeats;
 
 use super::Tensor;
 use crate::array::Shape;
@@ -151,19 +156,7 @@ impl Tensor {
         self.entry("column", self.last_axis("column"), i)
     }
 
-    /// Adds an axis of length 1, which becomes axis `axis`.
-    ///
-    /// # Panics
-    /// If `axis` is larger than the rank.
-    #[track_caller]
-    pub fn expand_dims(&self, axis: usize) -> Tensor {
-        assert!(axis <= self.rank(), "expand_dims: {} cannot have a new axis {axis}", self.ty());
-        let mut dims = self.shape().to_vec();
-        dims.insert(axis, 1);
-        self.reshape(dims)
-    }
-
-    /// Pads with zeros: `lo[i]` before and `hi[i]` after on each axis.
+    /// Pads with zeros: `lo[i]` before and `hi[i]` after on each axis. [`Tensor::pad_with`] pads with another number.
     #[track_caller]
     pub fn pad(&self, lo: &[usize], hi: &[usize]) -> Tensor {
         Tensor::op(Op::Pad { lo: lo.to_vec(), hi: hi.to_vec() }, &[self], None)

@@ -7,18 +7,7 @@ impl Tensor {
     /// The number of elements that a reduction over these axes takes together.
     #[track_caller]
     fn len_of(&self, name: &str, axes: &[usize]) -> usize {
-        let len = |&axis: &usize| {
-            assert!(axis < self.rank(), "{name}: {} has no axis {axis}", self.ty());
-            assert!(axes.iter().filter(|a| **a == axis).count() == 1, "{name}: axis {axis} is given twice");
-            self.shape()[axis]
-        };
-        axes.iter().map(len).product()
-    }
-
-    /// The shape of a reduction over these axes that keeps them, with length 1.
-    pub(super) fn kept(&self, axes: &[usize]) -> Vec<usize> {
-        let len = |axis: usize| if axes.contains(&axis) { 1 } else { self.shape()[axis] };
-        (0..self.rank()).map(len).collect()
+        self.distinct(name, axes).into_iter().map(|axis| self.shape()[axis]).product()
     }
 
     /// The product of all elements, in pairs; 1 if there are none. The derivative is exact also where elements are 0.
@@ -89,7 +78,7 @@ impl Tensor {
     #[track_caller]
     pub fn var_axes(&self, axes: &[usize]) -> Tensor {
         let x = if self.dtype().is_float() { self.clone() } else { self.cast(DType::F64) };
-        let mean = x.mean_axes(axes).reshape(x.kept(axes));
+        let mean = x.mean_axes(axes).expand_axes(axes);
         (x - mean).square().mean_axes(axes)
     }
 
@@ -130,7 +119,7 @@ impl Tensor {
         let most = self.abs().max_axes(axes).stop_gradient();
         let usable = most.gt(0.0).and(&most.is_finite());
         let scale = usable.select(&most, &most.number(1.0));
-        let scaled = self / scale.reshape(self.kept(axes));
+        let scaled = self / scale.expand_axes(axes);
         scaled.square().sum_axes(axes).root() * scale
     }
 
@@ -148,7 +137,7 @@ impl Tensor {
         let most = self.max_axes(axes).stop_gradient();
         // Infinite elements have no difference.
         let most = most.is_finite().select(&most, &most.number(0.0));
-        (self - most.reshape(self.kept(axes))).exp().sum_axes(axes).ln() + most
+        (self - most.expand_axes(axes)).exp().sum_axes(axes).ln() + most
     }
 
     /// The place of the largest element of an axis, which is removed; i32. Of equal elements the first, or the first NaN.
@@ -178,7 +167,7 @@ impl Tensor {
         let n = self.shape()[axis];
         assert!(n > 0, "{name}: axis {axis} of {} is empty", self.ty());
         let x = if self.dtype() == DType::Bool { self.cast(DType::I32) } else { self.stop_gradient() };
-        let found = extremum(&x, &[axis]).reshape(x.kept(&[axis]));
+        let found = extremum(&x, &[axis]).expand_axes(&[axis]);
         let is_it = x.eq(&found).or(&x.is_nan());
         let place = Tensor::iota(DType::I32, x.shape().clone(), axis);
         is_it.select(&place, &Tensor::scalar(DType::I32, n as f64)).min_axes(&[axis])

@@ -100,7 +100,8 @@ fn run(spec: &Spec, plan: &EinsumPath, x: &[Tensor]) -> Tensor {
 fn summed(x: &Tensor, term: &[u8], kept: &[u8]) -> Tensor {
     let (mut x, mut term) = (x.clone(), term.to_vec());
     while let Some((i, j)) = repeated(&term) {
-        x = diagonal(&x, i, j);
+        let others = (0..x.rank()).filter(|&k| k != i && k != j);
+        x = x.permute(&others.chain([i, j]).collect::<Vec<_>>()).diagonal();
         term.remove(j);
         let c = term.remove(i);
         term.push(c);
@@ -114,24 +115,6 @@ fn summed(x: &Tensor, term: &[u8], kept: &[u8]) -> Tensor {
 fn repeated(term: &[u8]) -> Option<(usize, usize)> {
     let pair = |j: usize| term[..j].iter().position(|c| *c == term[j]).map(|i| (i, j));
     (0..term.len()).find_map(pair)
-}
-
-/// The elements at which two axes have equal positions, along a new last axis that replaces both.
-///
-/// Element (i, i) of an n x n matrix has flat index i (n + 1), so all diagonal elements except the last are
-/// the first column of an (n - 1) x (n + 1) matrix. Only the diagonal itself is therefore copied.
-fn diagonal(x: &Tensor, i: usize, j: usize) -> Tensor {
-    let others: Vec<usize> = (0..x.rank()).filter(|&k| k != i && k != j).collect();
-    let (last, n) = (others.len(), x.shape()[i]);
-    let rest: Vec<usize> = others.iter().map(|&k| x.shape()[k]).collect();
-    let dims = |of: &[usize]| [&rest, of].concat();
-    let flat = x.permute(&[&others[..], &[i, j]].concat()).reshape(dims(&[n * n]));
-    if n < 2 {
-        return flat;
-    }
-    let table = flat.slice(last, 0..n * n - 1).reshape(dims(&[n - 1, n + 1]));
-    let head = table.slice(last + 1, 0..1).reshape(dims(&[n - 1]));
-    Tensor::concat(&[&head, &flat.slice(last, n * n - 1..n * n)], last)
 }
 
 /// Permutes the axes from one order of indices to another.

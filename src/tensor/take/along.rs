@@ -87,6 +87,25 @@ impl Tensor {
         taken.permute(&order)
     }
 
+    /// Elements of an axis at known places.
+    pub(in crate::tensor) fn places_along(&self, axis: usize, places: Vec<usize>) -> Tensor {
+        let (n, shape) = (self.shape()[axis], self.shape().with_axis(axis, places.len()));
+        if shape.size() == 0 {
+            return Tensor::full(self.dtype(), shape, 0.0);
+        }
+        let outer: usize = self.shape()[..axis].iter().product();
+        let inner: usize = self.shape()[axis + 1..].iter().product();
+        let is_reached = i32::try_from(outer.saturating_mul(n)).is_ok();
+        // Without axes behind it, an index of all elements would be as large as the result.
+        if !is_reached || (inner == 1 && outer > 1) {
+            let index: Vec<i32> = places.into_iter().map(|i| i as i32).collect();
+            return self.take_axis(&Tensor::from(index), axis);
+        }
+        let of_line = |o: usize| places.iter().map(move |i| (o * n + i) as i32);
+        let index: Vec<i32> = (0..outer).flat_map(of_line).collect();
+        self.reshape([outer * n, inner]).take_clamped(&Tensor::from(index)).reshape(shape)
+    }
+
     /// `len` elements of an axis from a place on that is known when the program runs. The place is clamped, so that all of them
     /// are there.
     ///

@@ -3,6 +3,14 @@
 //! A key is a tree with one tensor, so it may be traced. The random numbers of an update are a function of a
 //! key and the number of the update, so a resumed run needs no generator state. Samples, splits and folds of
 //! one key use three separate streams (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
+//! [`draws`] has the distributions of numbers, [`choice`] those of places.
+
+mod choice;
+mod draws;
+#[cfg(test)]
+mod tests;
+
+pub use choice::Replacement;
 
 use super::Tensor;
 use crate::array::{DType, Shape};
@@ -56,45 +64,6 @@ impl Key {
     /// Uniform random words, u32.
     pub fn bits(&self, shape: impl Into<Shape>) -> Tensor {
         self.stream(DRAWS, &Tensor::from(0u32), shape.into())
-    }
-
-    /// Uniform samples from [0, 1), f32: 32 random bits, rounded to the 24 significant bits of an f32.
-    ///
-    /// They are not independent of the [normal](Key::normal), [Rademacher](Key::rademacher) or other samples of the same
-    /// key, which are functions of the same bits: [`Key::split`] the key.
-    #[doc(alias = "rand")]
-    pub fn uniform(&self, shape: impl Into<Shape>) -> Tensor {
-        self.uniform_draws(shape.into())
-    }
-
-    fn uniform_draws(&self, shape: Shape) -> Tensor {
-        let largest = 1.0 - 2.0f64.powi(-24);
-        (self.bits(shape).cast(DType::F32) * 2.0f64.powi(-32)).minimum(&Tensor::scalar(DType::F32, largest))
-    }
-
-    /// Standard normal samples, f32, by Box and Muller (1958): `sqrt(-2 ln(1 - u)) (cos, sin)(2 pi v)`.
-    ///
-    /// They are not independent of the [uniform](Key::uniform) samples of the same key, which are u and v: [`Key::split`]
-    /// the key.
-    #[doc(alias = "randn")]
-    pub fn normal(&self, shape: impl Into<Shape>) -> Tensor {
-        self.normal_draws(shape.into())
-    }
-
-    fn normal_draws(&self, shape: Shape) -> Tensor {
-        let half = shape.size().div_ceil(2);
-        let u = self.uniform([2, half]);
-        let radius = ((1.0 - u.index(0)).ln() * -2).sqrt();
-        let angle = u.index(1) * std::f64::consts::TAU;
-        let (a, b) = (&radius * angle.cos(), &radius * angle.sin());
-        Tensor::concat(&[&a, &b], 0).slice(0, 0..shape.size()).reshape(shape)
-    }
-
-    /// Samples of -1 or 1 with equal probability, f32. They depend on other samples of the same key; see
-    /// [`Key::uniform`].
-    pub fn rademacher(&self, shape: impl Into<Shape>) -> Tensor {
-        let low = self.bits(shape).lt(Tensor::from(1u32 << 31));
-        low.select(&Tensor::from(-1.0f32), &Tensor::from(1.0f32))
     }
 }
 
