@@ -115,6 +115,12 @@ tree! {
         Softplus,
         /// `max(x, 0)`
         Relu,
+        /// `x Phi(x)` for the normal distribution Phi; see [`Tensor::gelu`]
+        Gelu,
+        /// `x` for positive x, else `e^x - 1`; see [`Tensor::elu`]
+        Elu,
+        /// `x` for positive x, else `0.01 x`; see [`Tensor::leaky_relu`]
+        LeakyRelu,
         /// `1 / (1 + e^-x)`
         Sigmoid,
         /// `x`
@@ -130,6 +136,9 @@ impl Activation {
             Activation::Silu => x.silu(),
             Activation::Softplus => x.softplus(),
             Activation::Relu => x.relu(),
+            Activation::Gelu => x.gelu(),
+            Activation::Elu => x.elu(1.0),
+            Activation::LeakyRelu => x.leaky_relu(0.01),
             Activation::Sigmoid => x.sigmoid(),
             Activation::Identity => x.clone(),
         }

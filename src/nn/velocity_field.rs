@@ -61,8 +61,7 @@ pub trait VelocityField: Tree {
 pub(super) fn one_hot(labels: &Tensor, classes: usize, y: &Tensor) -> Tensor {
     let wanted = Shape::from([y.shape()[0], 1]);
     assert!(*labels.shape() == wanted, "labels must have shape {wanted}, got {}", labels.shape());
-    let numbers = Tensor::iota(y.dtype(), [1, classes], 1);
-    labels.cast(y.dtype()).eq(&numbers).cast(y.dtype())
+    labels.column(0).one_hot(classes).cast(y.dtype())
 }
 
 /// t in the element type of y, as a column with one row or with as many rows as y.

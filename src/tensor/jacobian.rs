@@ -4,7 +4,7 @@ use super::grad::{Pull, along, derivative_along, recorded, value_with_grad};
 use super::output::{Loss, Output};
 use super::tree::Tree;
 use super::{Tensor, vmap};
-use crate::array::{DType, Shape};
+use crate::array::Shape;
 use crate::error::Result;
 
 /// The gradient of a loss and the Hessian-vector product with `v`, a tree like `at`: forward mode along `v`
@@ -93,10 +93,7 @@ fn partials(f: impl FnOnce(&Tensor) -> Result<Tensor>, at: &Tensor) -> Result<Te
 
 /// The unit vectors in the shape of `x`, stacked along a new first axis.
 fn unit_vectors(x: &Tensor) -> Tensor {
-    let n = x.size();
-    let (rows, columns) = (Tensor::iota(DType::I32, [n, 1], 0), Tensor::iota(DType::I32, [1, n], 1));
-    let shape: Shape = [&[n], &x.shape()[..]].concat().into();
-    rows.eq(columns).cast(x.dtype()).reshape(shape)
+    Tensor::eye(x.dtype(), x.size()).reshape([&[x.size()], &x.shape()[..]].concat())
 }
 
 #[cfg(test)]

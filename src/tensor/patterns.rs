@@ -1,7 +1,7 @@
 //! Tensors of counted numbers: ranges, identity matrices, one-hot rows.
 
 use super::Tensor;
-use crate::array::DType;
+use crate::array::{Array, DType};
 
 impl Tensor {
     /// The numbers from `start` on in steps of `step`, before `end`: `start + i step` for `i` below `(end - start) / step`.
@@ -31,7 +31,9 @@ impl Tensor {
     /// ```
     #[doc(alias = "identity")]
     pub fn eye(dtype: DType, n: usize) -> Tensor {
-        Tensor::full(dtype, [n], 1.0).diag()
+        let mut a = Array::zeros(dtype, [n, n]);
+        (0..n).for_each(|i| a.data_mut().set_f64(i * (n + 1), 1.0));
+        Tensor::from_array(a)
     }
 
     /// A row of n numbers for each index, f32: 1 at the index, else 0. A number that is not a place of the row, such as -1,

@@ -238,6 +238,30 @@ fn reference_pages_name_only_functions_that_exist() {
     }
 }
 
+/// Functions of modules, such as `linalg::solve`, are written without parentheses and not checked.
+#[test]
+fn the_page_of_other_names_is_sorted_and_names_functions_that_exist() {
+    let public = public_paths();
+    let known: BTreeSet<&str> = public.iter().map(|path| last_name(path)).collect();
+    let text = fs::read_to_string(root().join("docs/reference/numpy-names.md")).unwrap();
+    let rows: Vec<(String, &str)> = text
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line[2..].split_once(" | ").unwrap())
+        .map(|(there, here)| (there.replace('`', "").to_lowercase(), here))
+        .collect();
+    let names = rows.iter().map(|(there, _)| there.split(", ").count()).sum::<usize>();
+    assert!(rows.is_sorted_by(|a, b| a.0 < b.0) && names > 120, "{names} names");
+    // Functions of Rust's standard library.
+    let plain = ["clone", "fold", "iter"];
+    for (there, here) in rows {
+        for (name, is_called) in code_of(here).flat_map(identifiers) {
+            let exists = known.contains(name) || plain.contains(&name);
+            assert!(!is_called || exists, "there is no `{name}` for {there}");
+        }
+    }
+}
+
 /// Pages link to every file in `docs/data` and `docs/images`.
 #[test]
 fn every_file_beside_the_pages_is_linked() {

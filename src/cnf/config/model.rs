@@ -116,6 +116,9 @@ pub enum ActivationKind {
     Silu,
     Softplus,
     Relu,
+    Gelu,
+    Elu,
+    LeakyRelu,
     Sigmoid,
     Identity,
 }
@@ -130,7 +133,7 @@ macro_rules! activations {
         }
     };
 }
-activations!(Tanh Silu Softplus Relu Sigmoid Identity);
+activations!(Tanh Silu Softplus Relu Gelu Elu LeakyRelu Sigmoid Identity);
 
 impl ModelConfig {
     /// A new flow, with weights sampled from the key.

@@ -100,6 +100,9 @@ fn activations_have_their_values() {
     close(&Activation::Relu.apply(&x), &[0.0, 0.5]);
     close(&Activation::Sigmoid.apply(&x), &[sigmoid(-1.0), sigmoid(0.5)]);
     close(&Activation::Identity.apply(&x), &[-1.0, 0.5]);
+    close(&Activation::Gelu.apply(&x), &[-0.158_655_253_931_457_05, 0.5 * 0.691_462_461_274_013_1]);
+    close(&Activation::Elu.apply(&x), &[(-1.0f64).exp_m1(), 0.5]);
+    close(&Activation::LeakyRelu.apply(&x), &[-0.01, 0.5]);
 }
 
 #[test]

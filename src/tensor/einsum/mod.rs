@@ -22,6 +22,10 @@ use spec::Spec;
 /// in an operand, only the diagonal of the operand is used. Without `->` the result has the indices that
 /// occur once, in alphabetical order (capitals first). White space is ignored.
 ///
+/// An ellipsis `...` stands for the axes of an operand without a letter, as in NumPy: in `"...ij,...jk->...ik"`, leading
+/// axes. These axes broadcast, aligned at the last one. The result has them in place of its ellipsis, or first if there
+/// is no `->`.
+///
 /// # Numerics
 /// Operands are contracted two at a time, in the order of [`einsum_path`], which depends only on the
 /// specification and the shapes. For up to 8 operands, this order minimizes the largest array, then the
@@ -39,6 +43,7 @@ use spec::Spec;
 /// assert_eq!(einsum("ij,kj->ik", &[&a, &a]).to_vec(), [5.0, 11.0, 11.0, 25.0]);
 /// assert_eq!(einsum("ii->i", &[&a]).to_vec(), [1.0, 4.0]);
 /// assert_eq!(einsum("ij->", &[&a]).item(), 10.0);
+/// assert_eq!(einsum("...j,j->...", &[&a, &Tensor::from([1.0, 10.0])]).to_vec(), [21.0, 43.0]);
 /// ```
 #[track_caller]
 pub fn einsum(spec: &str, operands: &[&Tensor]) -> Tensor {
@@ -49,12 +54,16 @@ pub fn einsum(spec: &str, operands: &[&Tensor]) -> Tensor {
     };
     let plan = order::plan(&read);
     let types: Vec<Type> = operands.iter().map(|x| x.ty()).collect();
-    let program = trace(&types, &mut |x| vec![run(&read, &plan, x)]);
+    let program = trace(&types, &mut |x| {
+        let x: Vec<Tensor> = x.iter().zip(&read.squeezed).map(|(x, axes)| x.squeeze(axes)).collect();
+        vec![run(&read, &plan, &x)]
+    });
     let operands: Vec<Tensor> = operands.iter().map(|&x| x.clone()).collect();
     apply(&program.func, &operands).remove(0)
 }
 
-/// How [`einsum`] computes a specification on operands of the given shapes.
+/// How [`einsum`] computes a specification on operands of the given shapes. The axes of an ellipsis have letters that the
+/// specification does not use.
 ///
 /// # Panics
 /// If the specification does not parse or does not fit the shapes.

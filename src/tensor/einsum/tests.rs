@@ -5,6 +5,7 @@ use super::super::{Tensor, grad, jit, jvp};
 use super::{einsum, einsum_path, order::MAX_EXACT};
 use crate::array::{DType, refusal};
 use crate::graph::tests::arbitrary::Draws;
+use crate::ode::tests::draw::{Draw, num_cases};
 
 /// The sum of products by loops over all values of all indices.
 fn naive(spec: &str, operands: &[Tensor]) -> (Vec<usize>, Vec<f64>) {
@@ -261,6 +262,78 @@ fn a_program_needs_the_memory_of_its_contraction_order() {
     assert!(plan.kernels == 2 && plan.arena_bytes <= 4 * 2 * 50 * 4 * 16 + 256, "{plan}");
 }
 
+/// Ranges: one to three operands of up to three of the letters i, j, k (lengths 0 to 3) and up to three axes of an ellipsis in
+/// any place, of which some have length 1 and broadcast; results with an ellipsis in any place, and none given.
+#[test]
+fn axes_of_an_ellipsis_broadcast_in_front_of_each_other() {
+    let (mut draw, mut seen) = (Draw(441), [0; 4]);
+    for case in 0..num_cases(80) {
+        let lengths: Vec<usize> = (0..6).map(|_| draw.one(&[0, 1, 2, 2, 3])).collect();
+        let (mut written, mut full, mut x, mut wide) = (vec![], vec![], vec![], vec![]);
+        for k in 0..1 + draw.below(3) {
+            let letters: String = "ijk".chars().filter(|_| draw.coin()).collect();
+            let at = draw.below(letters.len() + 1);
+            let depth = draw.below(4);
+            let len = |c: char| lengths[c as usize - 'i' as usize];
+            let (before, after) = letters.split_at(at);
+            let ones: Vec<usize> =
+                (3..6).map(|i| if i >= 6 - depth && draw.below(3) > 0 { lengths[i] } else { 1 }).collect();
+            let dims = |middle: &[usize]| -> Vec<usize> {
+                before.chars().map(len).chain(middle.iter().copied()).chain(after.chars().map(len)).collect()
+            };
+            let of = array(&dims(&ones[3 - depth..]), 5 * k);
+            seen[0] += usize::from(depth > 0 && ones != lengths[3..]);
+            seen[1] += usize::from(of.size() == 0);
+            wide.push((of.reshape(dims(&ones)), at, ones));
+            x.push(of);
+            written.push(format!("{before}...{after}"));
+            full.push(format!("{before}XYZ{after}"));
+        }
+        // The lengths to which the ellipses broadcast.
+        let common: Vec<usize> = (0..3)
+            .map(|i| wide.iter().map(|(_, _, ones)| ones[i]).find(|len| *len != 1).unwrap_or(1))
+            .collect();
+        let wide: Vec<Tensor> = wide
+            .into_iter()
+            .map(|(x, at, _)| {
+                let mut dims = x.shape().to_vec();
+                dims[at..at + 3].copy_from_slice(&common);
+                x.broadcast_to(dims)
+            })
+            .collect();
+        let letters: String =
+            "ijk".chars().filter(|c| full.iter().any(|f| f.contains(*c)) && draw.coin()).collect();
+        let (before, after) = letters.split_at(draw.below(letters.len() + 1));
+        let (shape, want) = naive(&format!("{}->{before}XYZ{after}", full.join(",")), &wide);
+        let refs: Vec<&Tensor> = x.iter().collect();
+        let spec = format!("{} -> {before}...{after}", written.join(", "));
+        let y = einsum(&spec, &refs);
+        let deepest = x.iter().zip(&written).map(|(x, w)| x.rank() + 3 - w.len()).max().unwrap();
+        let shape: Vec<usize> = [&shape[..before.len()], &shape[before.len() + 3 - deepest..]].concat();
+        assert_eq!(y.shape().to_vec(), shape, "case {case}: {spec}");
+        for (got, want) in y.to_vec().iter().zip(&want) {
+            assert!((got - want).abs() < 1e-12 * want.abs().max(1.0), "case {case}: {spec}: {got} {want}");
+        }
+        let count = |c: char| written.iter().filter(|w| w.contains(c)).count();
+        let once: String = "ijk".chars().filter(|&c| count(c) == 1).collect();
+        let implied = einsum(&written.join(","), &refs);
+        let given = einsum(&format!("{}->...{once}", written.join(",")), &refs);
+        assert_eq!(
+            (implied.shape(), implied.to_vec()),
+            (given.shape(), given.to_vec()),
+            "case {case}: {spec}"
+        );
+        seen[2] += usize::from(deepest == 0);
+        seen[3] += usize::from(!before.is_empty());
+    }
+    assert!(seen.iter().all(|&n| n > 2), "broadcast, empty, no axes, letters before: {seen:?}");
+    let gradient = grad(
+        |x: &Tensor| einsum("...ij,...j->...i", &[x, &Tensor::ones([2, 1, 3])]).sum(),
+        &Tensor::ones([4, 5, 3]),
+    );
+    assert_eq!(gradient.to_vec(), [2.0; 60]);
+}
+
 #[track_caller]
 fn refused(spec: &str, operands: &[Tensor]) -> String {
     let refs: Vec<&Tensor> = operands.iter().collect();
@@ -288,6 +361,12 @@ fn faults_name_the_index_the_lengths_and_the_operand() {
     ends("ij->jj", "index j occurs twice in the result");
     ends("i1->i", "'1' is not an index: indices are letters");
     ends("ij->i->j", "'-' is not an index: indices are letters");
+    ends("...i->i", "the result must have the ellipsis `...` of the operands");
+    ends("i..j->i", "an ellipsis is `...`, at most one per operand");
+    ends("i...j...->i", "an ellipsis is `...`, at most one per operand");
+    ends("ijk...->i", "operand 0 (ijk: [3, 5]) has 3 indices for 2 axes");
+    let why = refused("...,...", &[a.clone(), b.clone()]);
+    assert!(why.ends_with("the axes [[3, 5], [4, 2]] of the ellipses do not broadcast"), "{why}");
     let why = refused("ij,ij", &[a.clone(), a.cast(DType::F64)]);
     assert!(why.ends_with("operand 1 is f64[3,5]: operands must be floats of equal type"), "{why}");
     assert!(

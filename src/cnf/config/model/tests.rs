@@ -134,6 +134,27 @@ fn a_header_with_more_weights_than_its_file_is_refused_before_they_are_allocated
     }
 }
 
+/// Files have these names.
+#[test]
+fn activations_keep_their_names() {
+    let all = [
+        (Activation::Tanh, "tanh"),
+        (Activation::Silu, "silu"),
+        (Activation::Softplus, "softplus"),
+        (Activation::Relu, "relu"),
+        (Activation::Gelu, "gelu"),
+        (Activation::Elu, "elu"),
+        (Activation::LeakyRelu, "leaky_relu"),
+        (Activation::Sigmoid, "sigmoid"),
+        (Activation::Identity, "identity"),
+    ];
+    for (activation, name) in all {
+        let text = serde_json::to_string(&ActivationKind::from(activation)).unwrap();
+        assert_eq!(text, format!("\"{name}\""));
+        assert_eq!(Activation::from(serde_json::from_str::<ActivationKind>(&text).unwrap()), activation);
+    }
+}
+
 #[test]
 fn a_flow_is_rebuilt_from_its_description() {
     let classes = 3;
