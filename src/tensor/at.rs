@@ -59,7 +59,12 @@ impl At {
 #[macro_export]
 macro_rules! at {
     ($($at:expr $(; $by:expr)?),* $(,)?) => {
-        [$($crate::tensor::At::from($at)$(.by($by))?),*]
+        [$({
+            // Here `1..-1` is not empty: its end counts from the end of the axis.
+            #[allow(clippy::reversed_empty_ranges)]
+            let at = $crate::tensor::At::from($at)$(.by($by))?;
+            at
+        }),*]
     };
 }
 

@@ -168,7 +168,7 @@ pub(super) fn scatter(op: ScatterOp, x: &Array, index: &Array, updates: &Array) 
         (ScatterOp::Add, Data::I32(out), Data::I32(u)) => each(out, u, &targets, i32::wrapping_add),
         (ScatterOp::Add, Data::U32(out), Data::U32(u)) => each(out, u, &targets, u32::wrapping_add),
         (ScatterOp::Max, Data::F32(out), Data::F32(u)) => {
-            each(out, u, &targets, |a, b| max(a.into(), b.into()) as f32)
+            each(out, u, &targets, |a, b| max(a.into(), b.into()) as f32);
         }
         (ScatterOp::Max, Data::F64(out), Data::F64(u)) => each(out, u, &targets, max),
         (ScatterOp::Max, Data::I32(out), Data::I32(u)) => each(out, u, &targets, i32::max),

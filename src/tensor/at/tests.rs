@@ -32,6 +32,24 @@ fn drawn(draw: &mut Draw, n: usize) -> At {
     }
 }
 
+/// The part in f32, compiled, mapped and differentiated; the elements of x are their own places.
+fn check(at: &[At], x: &Tensor, want: &[f64]) {
+    let single = x.cast(DType::F32).get(at);
+    assert_eq!((single.dtype(), single.to_vec()), (DType::F32, want.to_vec()));
+    let at = at.to_vec();
+    let f = move |x: &Tensor| x.get(&at);
+    let g = f.clone();
+    assert_eq!(jit(move |x: Tensor| g(&x)).call(x).unwrap().to_vec(), want);
+    let mut counts = vec![0.0; x.size()];
+    want.iter().for_each(|&i| counts[i as usize] += 2.0 * i);
+    let loss = |x: &Tensor| f(x).square().sum();
+    assert_eq!(grad(loss, x).to_vec(), counts);
+    assert_eq!(jvp(&f, x, x).1.to_vec(), want);
+    let second = grad(|x: &Tensor| (grad(loss, x) * x).sum(), x);
+    assert_eq!(second.to_vec(), counts.iter().map(|c| 2.0 * c).collect::<Vec<_>>());
+    assert_eq!(vmap(&f, &Tensor::stack(&[x, x])).index(1).to_vec(), want);
+}
+
 /// Ranges: ranks 0 to 4, lengths 0 to 6, fewer entries than axes, new axes and an ellipsis anywhere; places from either end;
 /// ranges with ends up to 3 beyond the axis, open ends, inclusive ends, steps of 1 to 7 and -1 to -3, and the largest ones.
 #[test]
@@ -82,20 +100,7 @@ fn drawn_parts_are_those_of_loops_and_have_their_derivatives() {
         let added = at.iter().filter(|at| **at == At::NewAxis).count();
         assert_eq!(y.rank(), shape.len() - removed + added, "case {case}: {at:?} of {shape:?}");
         if case % 3 == 0 {
-            let single = x.cast(DType::F32).get(&at);
-            assert_eq!((single.dtype(), single.to_vec()), (DType::F32, want.clone()));
-            let at = at.clone();
-            let f = move |x: &Tensor| x.get(&at);
-            let g = f.clone();
-            assert_eq!(jit(move |x: Tensor| g(&x)).call(&x).unwrap().to_vec(), want);
-            let mut counts = vec![0.0; x.size()];
-            want.iter().for_each(|&i| counts[i as usize] += 2.0 * i);
-            let loss = |x: &Tensor| f(x).square().sum();
-            assert_eq!(grad(loss, &x).to_vec(), counts, "case {case}");
-            assert_eq!(jvp(&f, &x, &x).1.to_vec(), want);
-            let second = grad(|x: &Tensor| (grad(loss, x) * x).sum(), &x);
-            assert_eq!(second.to_vec(), counts.iter().map(|c| 2.0 * c).collect::<Vec<_>>());
-            assert_eq!(vmap(&f, &Tensor::stack(&[&x, &x])).index(1).to_vec(), want);
+            check(&at, &x, &want);
         }
         let is = [
             want.is_empty() && x.size() > 0,

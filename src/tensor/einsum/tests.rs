@@ -270,7 +270,7 @@ fn axes_of_an_ellipsis_broadcast_in_front_of_each_other() {
     for case in 0..num_cases(80) {
         let lengths: Vec<usize> = (0..6).map(|_| draw.one(&[0, 1, 2, 2, 3])).collect();
         let (mut written, mut full, mut x, mut wide) = (vec![], vec![], vec![], vec![]);
-        for k in 0..1 + draw.below(3) {
+        for k in 0..=draw.below(3) {
             let letters: String = "ijk".chars().filter(|_| draw.coin()).collect();
             let at = draw.below(letters.len() + 1);
             let depth = draw.below(4);

@@ -243,65 +243,67 @@ mod tests {
         assert_eq!(second.to_vec(), counts.iter().map(|c| 2.0 * c).collect::<Vec<_>>(), "{what}");
     }
 
-    /// Ranges: ranks 1 to 3, lengths 0 to 4, each axis; any set of axes, shifts up to 9 and the largest ones, 0 to 3 copies,
-    /// counts for fewer and more axes, margins of 0 to 2.
-    #[test]
-    fn drawn_elements_are_copied_from_where_loops_copy_them() {
-        let (mut draw, mut seen) = (Draw(412), [0; 5]);
-        for case in 0..num_cases(50) {
-            let shape: Vec<usize> = (0..=draw.below(3)).map(|_| draw.below(5)).collect();
-            let (rank, axis) = (shape.len(), draw.below(shape.len()));
-            let x = Tensor::iota(DType::F64, [shape.iter().product()], 0).reshape(shape.clone());
-            let axes: Vec<usize> = (0..rank).rev().filter(|_| draw.coin()).collect();
-            let shift = draw.one(&[0, 1, -1, 2, -9, 9, i64::MAX, i64::MIN]);
-            let n = draw.below(4);
-            let counts: Vec<usize> = (0..draw.below(rank + 2)).map(|_| draw.below(4)).collect();
-            let mut margins = || (0..rank).map(|_| draw.below(3)).collect::<Vec<_>>();
-            let (lo, hi) = (margins(), margins());
+    /// A drawn shape with elements that are their own places.
+    fn drawn(draw: &mut Draw) -> Tensor {
+        let shape: Vec<usize> = (0..=draw.below(3)).map(|_| draw.below(5)).collect();
+        Tensor::iota(DType::F64, [shape.iter().product()], 0).reshape(shape)
+    }
 
+    /// Ranges: ranks 1 to 3, lengths 0 to 4, any set of axes, each axis; shifts up to 9 and the largest ones.
+    #[test]
+    fn drawn_elements_are_moved_as_by_loops() {
+        let (mut draw, mut seen) = (Draw(412), [0; 3]);
+        for case in 0..num_cases(50) {
+            let x = drawn(&mut draw);
+            let (shape, axis) = (x.shape().to_vec(), draw.below(x.rank()));
+            let axes: Vec<usize> = (0..x.rank()).rev().filter(|_| draw.coin()).collect();
+            let shift = draw.one(&[0, 1, -1, 2, -9, 9, i64::MAX, i64::MIN]);
             let flipped = |at: &[usize]| {
                 let each = |(a, &i): (usize, &usize)| if axes.contains(&a) { shape[a] - 1 - i } else { i };
                 Some(at.iter().enumerate().map(each).collect())
             };
-            let from = by_loops(&x, &shape, flipped);
-            let of = axes.clone();
+            let (from, of) = (by_loops(&x, &shape, flipped), axes.clone());
             check(
                 move |x: &Tensor| x.flip(&of),
                 &x,
                 &from,
                 0.0,
-                &format!("case {case}: flip {axes:?} {shape:?}"),
+                &format!("case {case}: flip {axes:?} of {shape:?}"),
             );
-
             let rolled = |at: &[usize]| {
                 let mut of = at.to_vec();
                 of[axis] = (at[axis] as i128 - i128::from(shift)).rem_euclid(shape[axis] as i128) as usize;
                 Some(of)
             };
-            let from = by_loops(&x, &shape, rolled);
-            check(
-                move |x: &Tensor| x.roll(shift, axis),
-                &x,
-                &from,
-                0.0,
-                &format!("case {case}: roll {shift} {shape:?}"),
-            );
+            let (from, what) =
+                (by_loops(&x, &shape, rolled), format!("case {case}: roll {shift} of {shape:?}"));
+            check(move |x: &Tensor| x.roll(shift, axis), &x, &from, 0.0, &what);
+            let is = [x.size() == 0, axes.len() > 1, axes.is_empty()];
+            seen.iter_mut().zip(is).for_each(|(seen, is)| *seen += usize::from(is));
+        }
+        assert!(seen.iter().all(|&n| n > 0), "empty, several axes, none: {seen:?}");
+    }
 
-            let mut longer = shape.clone();
-            longer[axis] *= n;
+    /// Ranges: shapes as above; 0 to 3 copies, counts for fewer and more axes, margins of 0 to 2.
+    #[test]
+    fn drawn_elements_are_repeated_as_by_loops() {
+        let (mut draw, mut seen) = (Draw(416), [0; 4]);
+        for case in 0..num_cases(50) {
+            let x = drawn(&mut draw);
+            let (shape, rank, axis) = (x.shape().to_vec(), x.rank(), draw.below(x.rank()));
+            let n = draw.below(4);
+            let counts: Vec<usize> = (0..draw.below(rank + 2)).map(|_| draw.below(4)).collect();
+            let mut margins = || (0..rank).map(|_| draw.below(3)).collect::<Vec<_>>();
+            let (lo, hi) = (margins(), margins());
+
             let repeated = |at: &[usize]| {
                 let mut of = at.to_vec();
                 of[axis] /= n;
                 Some(of)
             };
-            let from = by_loops(&x, &longer, repeated);
-            check(
-                move |x: &Tensor| x.repeat(n, axis),
-                &x,
-                &from,
-                0.0,
-                &format!("case {case}: repeat {n} {shape:?}"),
-            );
+            let from = by_loops(&x, &x.shape().with_axis(axis, shape[axis] * n), repeated);
+            let what = format!("case {case}: repeat {n} of {shape:?}");
+            check(move |x: &Tensor| x.repeat(n, axis), &x, &from, 0.0, &what);
 
             let wide = rank.max(counts.len());
             let padded = |of: &[usize]| [&vec![1; wide - of.len()], of].concat();
@@ -309,32 +311,21 @@ mod tests {
             let from = by_loops(&x, &tiled, |at| {
                 Some(at[wide - rank..].iter().zip(&shape).map(|(i, n)| i % n).collect())
             });
-            let of = counts.clone();
-            assert_eq!(x.tile(&of).shape().to_vec(), tiled);
-            check(
-                move |x: &Tensor| x.tile(&of),
-                &x,
-                &from,
-                0.0,
-                &format!("case {case}: tile {counts:?} {shape:?}"),
-            );
+            assert_eq!(x.tile(&counts).shape().to_vec(), tiled);
+            let (what, of) = (format!("case {case}: tile {counts:?} of {shape:?}"), counts.clone());
+            check(move |x: &Tensor| x.tile(&of), &x, &from, 0.0, &what);
 
             let outer: Vec<usize> = (0..rank).map(|a| lo[a] + shape[a] + hi[a]).collect();
-            let from = by_loops(&x, &outer, |at| {
-                let inside = (0..rank).map(|a| at[a].checked_sub(lo[a]).filter(|i| *i < shape[a]));
-                inside.collect()
-            });
-            seen[4] += usize::from(from.contains(&None));
-            let what = format!("case {case}: pad {lo:?} {hi:?} {shape:?}");
+            let inside = |at: &[usize]| {
+                (0..rank).map(|a| at[a].checked_sub(lo[a]).filter(|i| *i < shape[a])).collect()
+            };
+            let from = by_loops(&x, &outer, inside);
+            let is = [x.size() == 0, n == 0, counts.len() > rank, from.contains(&None)];
+            let what = format!("case {case}: pad {lo:?} {hi:?} of {shape:?}");
             check(move |x: &Tensor| x.pad_with(&lo, &hi, 7.0), &x, &from, 7.0, &what);
-
-            let is = [x.size() == 0, axes.len() > 1, n == 0, counts.len() > rank];
             seen.iter_mut().zip(is).for_each(|(seen, is)| *seen += usize::from(is));
         }
-        assert!(
-            seen.iter().all(|&n| n > 0),
-            "empty, several axes, no copies, more counts, margins: {seen:?}"
-        );
+        assert!(seen.iter().all(|&n| n > 0), "empty, no copies, more counts, margins: {seen:?}");
     }
 
     /// Ranges: shapes `[2, n, 3]` with n from 0 to 6, each axis, all numbers of parts that divide it, drawn lengths.
@@ -345,7 +336,7 @@ mod tests {
             let x = Tensor::iota(DType::F64, [6 * n], 0).reshape([2, n, 3]);
             for axis in 0..3 {
                 let len = x.shape()[axis];
-                for parts in (1..8).filter(|parts| len % parts == 0) {
+                for parts in (1..8).filter(|parts| len.is_multiple_of(*parts)) {
                     let split = x.split(parts, axis);
                     assert_eq!(split.len(), parts);
                     assert_eq!(Tensor::concat(&split, axis).to_vec(), x.to_vec());
