@@ -151,3 +151,17 @@ fn indices_that_do_not_fit_are_refused() {
         "get: place 0 of axis 0 of f32[0], which has no elements"
     );
 }
+
+#[test]
+fn places_and_ranges_are_read_in_place() {
+    if crate::backend::oracle_lacks("memory plan") {
+        return;
+    }
+    let part = jit(|x: Tensor| x.get(at![1..3, .., -1]) * 2.0);
+    let plan = part.plan(&(Tensor::zeros([4, 5, 6]),)).unwrap();
+    assert!(plan.kernels == 1 && plan.arena_bytes <= 64, "{plan}");
+    // Only the chosen elements are copied.
+    let second = jit(|x: Tensor| x.get(at![..; 2]) * 2.0);
+    let plan = second.plan(&(Tensor::zeros([1000]),)).unwrap();
+    assert!(plan.arena_bytes <= 4 * 500 + 128, "{plan}");
+}
