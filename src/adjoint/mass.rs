@@ -12,13 +12,12 @@
 use super::algorithm::{Carry, Scheme};
 use super::evaluations::Rate;
 use super::leaves::Leaves;
-use super::repeat::repeat;
 use super::rosenbrock::{components, jacobian_of, with_components, without_infinities};
 use crate::array::DType;
-use crate::graph::{Checkpoints, Policy, Type};
+use crate::graph::{Policy, Type};
 use crate::ode::{Elimination, Mass, status};
 use crate::tensor::linalg::Factored;
-use crate::tensor::{Tensor, trace};
+use crate::tensor::{Tensor, Trip, repeat, trace};
 
 /// The maximum number of trips of the loop. A trip takes a Newton step or halves it.
 const TRIPS_MAX: usize = 200;
@@ -186,7 +185,8 @@ impl Constraints {
             vec![goes_on, x, part, code, last(&step.is_finite().not())]
         });
         let start = [start.clone(), number(1.0), number(RUNNING), number(0.0)];
-        let mut end = repeat(&trip, (&start, 0), (0, Policy::Checkpoint(Checkpoints::Auto)));
+        let mut end =
+            repeat(&Trip { traced: &trip, num_carry: 0, counts: None }, &start, (0, Policy::Direct));
         let (component, code) = (end.remove(3), end.remove(2));
         [end.remove(0), code, component]
     }

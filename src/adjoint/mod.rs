@@ -30,7 +30,6 @@ mod mass;
 mod options;
 mod pieces;
 mod problem;
-mod repeat;
 mod reversible;
 mod root;
 mod rosenbrock;

@@ -18,14 +18,13 @@ use super::event::{Events, Past, always, marks_of, number};
 use super::event_records::{Cut, EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::problem::{Problem, failed, solution};
-use super::repeat::repeat;
 use super::saved::{states_at, ys_of};
 use super::solve::Recorded;
 use super::stiffness::Stiffness;
 use crate::array::DType;
 use crate::graph::{Taps, Type};
 use crate::ode::{self, FieldFailure, Rhythm, SolveError, Span, State, status};
-use crate::tensor::{Tensor, Tree, cond, try_trace};
+use crate::tensor::{Tensor, Tree, Trip, cond, repeat, try_trace};
 use crate::tree;
 
 tree! {
@@ -170,7 +169,8 @@ impl Pieces<'_> {
             Ok::<_, SolveError>([vec![is_running], next.leaves()].concat())
         })?;
         let num_carry = leaves.len() - first.checks.len();
-        let end = repeat(&piece, (&leaves, num_carry), (0, self.of.options.adjoint.policy()));
+        let trip = Trip { traced: &piece, num_carry, counts: None };
+        let end = repeat(&trip, &leaves, (0, self.of.options.adjoint.policy()));
         Ok(first.with_leaves(end))
     }
 

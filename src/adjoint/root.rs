@@ -7,11 +7,10 @@
 
 use super::bodies::body;
 use super::event::number;
-use super::repeat::repeat;
 use crate::array::DType;
 use crate::graph::{Policy, Type};
 use crate::ode::{Bracket, Event, SolveError};
-use crate::tensor::{Tensor, jvp};
+use crate::tensor::{Tensor, Trip, jvp, repeat};
 
 /// The end of the narrowed bracket at which the sign has changed.
 ///
@@ -34,7 +33,8 @@ pub(super) fn search(
         out.extend(old.iter().zip(&new).map(|(old, new)| is_open.select(new, old)));
         Ok(out)
     })?;
-    Ok(repeat(&trip, (&start, 0), (0, Policy::Direct)).swap_remove(2))
+    Ok(repeat(&Trip { traced: &trip, num_carry: 0, counts: None }, &start, (0, Policy::Direct))
+        .swap_remove(2))
 }
 
 /// `root` with the derivatives of the time at which `event_fn` is 0. The result has no derivatives if `occurrence`

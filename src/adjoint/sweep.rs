@@ -17,12 +17,11 @@ use super::algorithm::Scheme;
 use super::backsolve::{Closed, refused};
 use super::leaves::{Layout, Leaves};
 use super::problem::Problem;
-use super::repeat::repeat;
 use super::{Adjoint, Options};
 use crate::array::DType;
 use crate::graph::{Checkpoints, Func, Policy, Type};
 use crate::ode::{FieldError, SolveError, VectorField};
-use crate::tensor::{Tensor, apply, poisoned, reverse, trace, try_trace};
+use crate::tensor::{Tensor, Trip, apply, poisoned, repeat, reverse, trace, try_trace};
 
 /// The field of the augmented state.
 struct Backward<'a> {
@@ -122,7 +121,8 @@ impl Sweep<'_> {
             [vec![goes_on], apply(&piece, &[x, &shared].concat())].concat()
         });
         let policy = Policy::Checkpoint(Checkpoints::Auto);
-        Ok(repeat(&trip, (&carry, carry.len()), (num_pieces, policy)))
+        let trip = Trip { traced: &trip, num_carry: carry.len(), counts: None };
+        Ok(repeat(&trip, &carry, (num_pieces, policy)))
     }
 
     /// The program of one piece: from its number, counted from t1, the carry.. and the shared inputs.. to the

@@ -12,7 +12,7 @@ use super::{Func, Policy};
 /// | function | inputs | outputs |
 /// | --- | --- | --- |
 /// | `body` | first: bool, last: bool, t: f64, t_next: f64, carry.., state.., x.., captures.., row.. | carry'.., y.., term.., tap.., residual.. |
-/// | `step` | first: bool, last: bool, t: f64, t_next: f64, state.., captures.. | state'.., residual.. |
+/// | `step` | first: bool, last: bool, t: f64, t_next: f64, state.., captures.., row.. | state'.., residual.. |
 /// | the node | schedule, [tape, states..], carry.., xs.., captures.., rows.. | carry.., tape, states.., ys.., sums.., tapped.. |
 ///
 /// [`TripInputs`](super::TripInputs) and the other named lists give these values their names.

@@ -334,7 +334,7 @@ impl Replay {
             });
         };
         need(self.is_reversed, || "it reads states but runs forward".into())?;
-        let wanted = total(&[4, self.num_live(), self.num_states, self.num_captures()]);
+        let wanted = total(&[4, self.num_live(), self.num_states, self.num_captures(), self.num_rows]);
         let takes = step.num_inputs();
         need(takes == wanted, || format!("its step has {takes} inputs, not {wanted}"))?;
         let (gives, wanted) = (step.num_outputs(), total(&[self.num_states, self.num_residuals]));
@@ -402,7 +402,8 @@ impl Replay {
 
     /// The inputs of the step that recomputes states, by name: the states are its carry.
     pub fn step_inputs<T: Clone>(&self, all: &[T]) -> TripInputs<T> {
-        TripInputs::split(all, [4, self.num_live(), self.num_states, 0, 0, self.num_captures(), 0])
+        let (live, captures) = (self.num_live(), self.num_captures());
+        TripInputs::split(all, [4, live, self.num_states, 0, 0, captures, self.num_rows])
     }
 
     /// The outputs of the body by name.

@@ -256,6 +256,7 @@ fn check_replay(l: &Replay) -> Check {
         check_trip("step", &of, rows)?;
         same("its step's state", &of.carry, &takes.states)?;
         same("its step's capture", &of.captures, &takes.captures)?;
+        same("its step's row", &of.rows, &takes.rows)?;
         let of_step = l.step_outputs(&step.output_types());
         same("its step's next state", &of_step.carry, &takes.states)?;
         same("its step's residual", &of_step.residuals, &gives.residuals)?;

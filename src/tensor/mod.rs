@@ -28,6 +28,7 @@ mod jit;
 mod key;
 pub mod linalg;
 mod locate;
+mod loops;
 #[cfg(feature = "ndarray")]
 mod ndarray;
 mod operators;
@@ -59,6 +60,7 @@ pub use jacobian::{hvp, jacobian};
 pub use jit::{Jit, jit};
 pub use key::Key;
 pub use locate::debug_nans;
+pub use loops::{Scan, WhileLoop, fori_loop, map, scan, while_loop};
 pub use rows::map_rows;
 pub use tree::Tree;
 pub use vmap::vmap;
@@ -88,6 +90,7 @@ pub use self::{
 pub(crate) use self::{
     custom::{call_custom, poisoned},
     grad::reverse,
+    loops::{Trip, repeat},
     rows::{search, tuple},
     trace::{Check, Traced, align, apply, register_check, trace, try_trace},
     vmap::{Searches, over_rows, vmap_in_lockstep},

@@ -149,6 +149,13 @@ pub(super) fn worst_row(check: &Tensor) -> Tensor {
     check.take_clamped(&first.reshape([1]))
 }
 
+/// The worst of a check with one row and of further checks, as one row.
+pub(super) fn worst_check(check: Tensor, further: &[Tensor]) -> Tensor {
+    let one = |check: &Tensor| check.slice(1, 0..VERDICT);
+    let all: Vec<Tensor> = std::iter::once(check).chain(further.iter().map(one)).collect();
+    worst_row(&Tensor::concat(&all, 0))
+}
+
 /// Applies an operation that returns a tuple; returns the arrays of the tuple, without its opaque values.
 pub(crate) fn tuple<'a>(op: Op, args: impl Iterator<Item = &'a Tensor>) -> Vec<Tensor> {
     let args: Vec<Tensor> = args.cloned().collect();

@@ -51,6 +51,12 @@ pub(crate) struct Check {
 }
 
 impl Check {
+    /// A check that passes.
+    pub fn passed() -> Check {
+        let row = [status::COMPLETED, 0.0, 0.0, 0.0, -1.0, 0.0];
+        Check { values: Tensor::from(&row[..]).reshape([1, VERDICT]) }
+    }
+
     /// The error that these values describe, if any.
     pub fn failure(values: &Array) -> Option<Error> {
         let width = values.shape()[1];

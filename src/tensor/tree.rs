@@ -247,6 +247,20 @@ macro_rules! tuples {
 }
 tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
 
+/// The leaves of a tree with their types or static values.
+pub(super) fn outline(tree: &impl Tree) -> Vec<String> {
+    let mut out = Vec::new();
+    tree.each(&mut TreePath::default(), &mut |path, leaf| {
+        let path = path.to_string();
+        let name = if path.is_empty() { String::new() } else { format!("leaf {path}: ") };
+        out.push(match leaf {
+            Leaf::Tensor(t) => format!("{name}{}", t.ty()),
+            Leaf::Static(s) => format!("{name}static {s:?}"),
+        });
+    });
+    out
+}
+
 /// The number of elements in all tensor leaves: for a model, the number of its weights.
 pub fn num_elements(tree: &impl Tree) -> usize {
     tree.leaves().iter().map(Tensor::size).sum()

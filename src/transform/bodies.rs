@@ -126,7 +126,7 @@ pub(super) fn depending(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
 }
 
 /// Which inputs of a function a node or an output reads.
-pub(super) fn used_inputs(f: &Func) -> Vec<bool> {
+pub fn used_inputs(f: &Func) -> Vec<bool> {
     let mut used = vec![false; f.nodes().len()];
     f.outputs().iter().chain(f.nodes().iter().flat_map(|n| &n.args)).for_each(|id| used[id.index()] = true);
     f.inputs().iter().map(|id| used[id.index()]).collect()

@@ -166,7 +166,11 @@ pub(super) fn state_flows(l: &Replay) -> Vec<Set> {
     let (inputs, operands) = (l.step_inputs(&indices(step.num_inputs())), positions(l));
     let of_input = of_inputs(
         step.num_inputs(),
-        &[(&inputs.carry, &operands.states), (&inputs.captures, &operands.captures)],
+        &[
+            (&inputs.carry, &operands.states),
+            (&inputs.captures, &operands.captures),
+            (&inputs.rows, &operands.rows),
+        ],
     );
     let sets = after_trips(step, &pairs(&inputs.carry, &operands.states), &of_input);
     l.step_outputs(&sets).carry

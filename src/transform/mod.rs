@@ -26,7 +26,7 @@ mod triangular;
 mod vjp;
 
 pub use batch::{Searches, batch, batch_with};
-pub use bodies::{plain_replay, plain_search};
+pub use bodies::{plain_replay, plain_search, used_inputs};
 pub use custom::inline_custom;
 pub use flow::depends_on;
 pub use hoist::hoist;
@@ -79,8 +79,8 @@ pub enum TransformError {
     /// A reverse derivative of a reverse derivative through a solve that does not store every state.
     #[error(
         "no reverse derivative of a gradient through a solve with the adjoint `{adjoint}`, \
-         which does not store every state; use the adjoint `Direct`, or take this derivative forward (jvp of the \
-         gradient)"
+         which does not store every state; use the adjoint `Direct` (of a loop: `store_all`), or take this \
+         derivative forward (jvp of the gradient)"
     )]
     SecondReverse {
         /// The adjoint of the solve.

@@ -15,7 +15,7 @@
 mod tangents;
 mod transpose;
 
-use super::bodies::{Source, plain_replay, resign, with_outputs};
+use super::bodies::{plain_replay, with_outputs};
 use super::jvp::JvpRule;
 use super::vjp::VjpRule;
 use super::{Cotangents, Tangents, TransformError};
@@ -111,12 +111,15 @@ fn vjp_of_two(b: &mut Builder, l: &Replay, rule: &VjpRule) -> Result<Cotangents,
     let (mut f, x) = Builder::with_inputs(&types);
     let x = l.operands(&x);
     let step = l.step.clone().expect("invariant: a loop that reads states has a step");
-    let walk = Replay { num_carry: l.num_states, ..Replay::new(with_outputs(&step, &indices(l.num_states))) };
+    let (num_rows, num_tap_rows) = (l.num_rows, if l.num_rows > 0 { l.num_tap_rows } else { 0 });
+    let of_step = Replay::new(with_outputs(&step, &indices(l.num_states)));
+    let walk = Replay { num_carry: l.num_states, num_rows, num_tap_rows, ..of_step };
     let places = walk.places();
     let operands = ReplayOperands {
         schedule: x.schedule.clone(),
         carry: x.states,
         captures: x.captures.clone(),
+        rows: x.rows.clone(),
         ..ReplayOperands::default()
     };
     let walked = f.replay(walk, operands);
@@ -162,10 +165,4 @@ fn trip_types() -> [Type; 4] {
 
 fn pick<T: Clone>(values: &[T], of: &[usize]) -> Vec<T> {
     of.iter().map(|&k| values[k].clone()).collect()
-}
-
-/// A body with the same inputs, then inputs of the types `further`, and only the outputs `outputs`.
-fn restricted(f: &crate::graph::Func, further: &[Type], outputs: &[usize]) -> crate::graph::Func {
-    let own: Vec<Source> = (0..f.num_inputs()).map(Source::Input).collect();
-    resign(f, &[&f.input_types(), further].concat(), &own, outputs)
 }

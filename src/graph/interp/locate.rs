@@ -337,8 +337,10 @@ fn in_states(l: &Replay, x: &ReplayOperands<Value>, mut step: usize, mut i: usiz
         let place = Trip::Step { step, t: along.step_times[step], is_backward: false };
         let found = placed(walk_into(f, &inputs, i)?, place);
         let Source::Input(input) = found else { return Ok(found) };
-        if let Some(c) = takes.captures.iter().position(|&k| k == input) {
-            return Ok(Source::Input(operands.captures[c]));
+        let others = [(&takes.captures, &operands.captures), (&takes.rows, &operands.rows)];
+        let place = |of: &[usize]| of.iter().position(|&k| k == input);
+        if let Some(operand) = others.iter().find_map(|(takes, operands)| Some(operands[place(takes)?])) {
+            return Ok(Source::Input(operand));
         }
         match takes.carry.iter().position(|&k| k == input) {
             Some(before) => i = before,

@@ -39,11 +39,13 @@ impl<'a> Along<'a> {
         }
     }
 
-    fn sum_of_rows(&self, n: usize, all: &Value) -> Value {
-        match self {
+    /// The sums of the tap rows that trip `n` holds.
+    fn rows(&self, n: usize, x: &ReplayOperands<Value>) -> Vec<Value> {
+        let sum = |all: &Value| match self {
             Along::One(one) => one.sum_of_rows(n, all),
             Along::Each(each) => each.sum_of_rows(n, all),
-        }
+        };
+        x.rows.iter().map(sum).collect()
     }
 
     fn tapped(&self, num: usize, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
@@ -78,7 +80,7 @@ pub(super) fn tape(value: &Value) -> &Tape {
 /// The inputs of the step that recomputes the state after step `n`.
 pub(super) fn recomputing(along: &Along<'_>, n: usize, x: &ReplayOperands<Value>) -> Vec<Value> {
     let state = &tape(&x.tape[0]).states[n];
-    [&along.head(n, true)[..], state, &x.captures].concat()
+    [&along.head(n, true)[..], state, &x.captures, &along.rows(n, x)].concat()
 }
 
 /// All trips, in the order in which they run.
@@ -99,7 +101,7 @@ pub(super) fn trips(
             states: x.tape.iter().flat_map(|t| tape(t).states[step].clone()).collect(),
             xs: x.xs.iter().map(|x| sequence(x)[step].clone()).collect(),
             captures: x.captures.clone(),
-            rows: x.rows.iter().map(|all| along.sum_of_rows(step, all)).collect(),
+            rows: along.rows(step, x),
             live: vec![],
         };
         let inputs = inputs.join();
@@ -142,7 +144,7 @@ fn check(
                 "the state recomputed before step {i} differs from the one on the tape"
             )));
         }
-        let inputs = [&along.head(i, false)[..], &states[i], &x.captures].concat();
+        let inputs = [&along.head(i, false)[..], &states[i], &x.captures, &along.rows(i, x)].concat();
         let again = if l.num_residuals > 0 { run(step, &inputs, &Counting::default())? } else { vec![] };
         if let Some(k) =
             (0..l.num_residuals).find(|&k| !same_bits(&again[l.num_states + k], &residuals[i][k]))

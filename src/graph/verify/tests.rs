@@ -160,7 +160,9 @@ fn taps_come_after_the_carry_and_need_times() {
     let why = fault(&[], &[], 6);
     assert!(why.ends_with("it taps 0 values in 6 rows"), "{why}");
     let back = |num_tap_rows: usize| {
-        let l = Replay { num_rows: 1, num_tap_rows, ..backward(&[4], &[f32s(&[3])]) };
+        let step = pass(&[step_types(), vec![f32s(&[3])]].concat(), &[4]);
+        let of_rows = backward(&[4], &[f32s(&[3])]);
+        let l = Replay { num_rows: 1, num_tap_rows, step: Some(step), ..of_rows };
         let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[2]), f32s(&[3]), f32s(&[6, 3])];
         op_fault(
             Op::Replay(Arc::new(l)),

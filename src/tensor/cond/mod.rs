@@ -9,14 +9,13 @@ mod tests;
 
 use super::grad::recorded;
 use super::output::Output;
-use super::rows::{tuple, worst_row};
+use super::rows::{tuple, worst_check};
 use super::trace::Check;
-use super::tree::{Leaf, Tree, TreePath};
+use super::tree::{Tree, outline};
 use super::{Tensor, Traced, align, apply, trace};
 use crate::array::DType;
 use crate::error::Result;
 use crate::graph::{self, Op};
-use crate::ode::status;
 use std::sync::Arc;
 
 /// `then(at)` if `pred` is true, else `otherwise(at)`; only one of the branches runs.
@@ -106,29 +105,14 @@ fn chosen(
     Ok(results)
 }
 
-/// The leaves with their types or static values.
-fn outline(tree: &impl Tree) -> Vec<String> {
-    let mut out = Vec::new();
-    tree.each(&mut TreePath::default(), &mut |path, leaf| {
-        out.push(match leaf {
-            Leaf::Tensor(t) => format!("leaf {path}: {}", t.ty()),
-            Leaf::Static(s) => format!("leaf {path}: static {s:?}"),
-        });
-    });
-    out
-}
-
 /// A branch with one check as its last result: the worst row of the checks of the branch, or a check that
 /// passes if the branch has none.
 fn checked(branch: Traced) -> Traced {
     let Traced { func, captures, num_outputs } = branch;
     let again = trace(&func.input_types(), &mut |x| {
         let mut out = apply(&func, x);
-        let own: Vec<Tensor> = out.split_off(num_outputs).iter().map(worst_row).collect();
-        let passed = [status::COMPLETED, 0.0, 0.0, 0.0, -1.0, 0.0];
-        let passed = Tensor::from(&passed[..]).reshape([1, 6]);
-        let all: Vec<&Tensor> = std::iter::once(&passed).chain(&own).collect();
-        out.push(if own.is_empty() { passed } else { worst_row(&Tensor::concat(&all, 0)) });
+        let own = out.split_off(num_outputs);
+        out.push(worst_check(Check::passed().values, &own));
         out
     });
     Traced { num_outputs: num_outputs + 1, func: again.func, captures }

@@ -3,7 +3,7 @@
 //! Values that depend on a mapped input get a leading axis with one entry per example; the others are
 //! unchanged and computed once. Each op has one rule (`rules`), which emits ordinary nodes, so a batched
 //! function can be differentiated, batched again and compiled like any other. Some ops have no common form
-//! for several examples: searches, because the number of trips differs per example, loops with taps or sequences, tiles,
+//! for several examples: searches, because the number of trips differs per example, loops with sequences, tiles,
 //! random bits from many keys, and a `cond` with one predicate per example. They run for each example alone,
 //! in tiles of one row (`alone`), with the same bits as single calls. If all examples share one schedule
 //! (tangents or cotangents through one solve), a replay becomes a loop of batched bodies (`shared`).
@@ -116,7 +116,10 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
             Op::Input(k) => args[*k],
             Op::Solve(s) if carries => lockstep::solve(b, s, &x, n),
             Op::Replay(l) if carries => shared::replay(b, l, &x, n),
-            Op::Proj(k) => b.proj(x[0].id, *k),
+            Op::Proj(k) => match &f.node(node.args[0]).op {
+                Op::Replay(l) => shared::value(b, l, x[0].id, (*k, marks.any(i))),
+                _ => b.proj(x[0].id, *k),
+            },
             _ if marks.any(i) => rules::rule(b, node, &x, n),
             op => b.push(op.clone(), &x.iter().map(|v| v.id).collect::<Vec<_>>(), Some(&node.ty)),
         };

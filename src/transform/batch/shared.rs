@@ -3,8 +3,10 @@
 //! All examples share the trips, so the loop stays one loop and its body is batched. The set of carried
 //! values with an axis of examples is a fixed point: it contains the values that have the axis at the start,
 //! and those to which a trip adds the axis. A loop does not fit this form if its tape was filled with another
-//! set of values that have the axis, or if it has taps, tap rows or sequences. Such a loop runs alone, together
-//! with its search.
+//! set of values that have the axis, or if it has sequences. Such a loop runs alone, together with its search.
+//!
+//! A trip reads one tap row of all examples, so in a loop the axis of tap rows comes before the axis of
+//! examples; [`exchanged`] exchanges the two.
 
 use super::{MappedValue, Marks, Searches, batch_as};
 use crate::graph::{
@@ -15,10 +17,7 @@ use crate::graph::{
 /// cannot run for all examples at once.
 pub(super) fn values(f: &Func, node: &Node, l: &Replay, m: &Marks) -> Option<Vec<bool>> {
     // In lockstep, the first axis is already the axis of rows.
-    if l.lockstep().is_some()
-        || l.num_xs + l.num_ys + l.num_rows + l.num_taps() > 0
-        || states_are_read(f, node, l)
-    {
+    if l.lockstep().is_some() || l.num_xs + l.num_ys > 0 || states_are_read(f, node, l) {
         return None;
     }
     let on: Vec<bool> = node.args.iter().map(|a| m.any(a.index())).collect();
@@ -32,6 +31,7 @@ pub(super) fn values(f: &Func, node: &Node, l: &Replay, m: &Marks) -> Option<Vec
             states: of.carry.clone(),
             carry: of.carry,
             sums: of.sums,
+            tapped: of.taps,
             ..ReplayValues::default()
         };
         values.join()
@@ -80,15 +80,17 @@ struct Mapped {
     states: Vec<bool>,
     carry: Vec<bool>,
     sums: Vec<bool>,
+    taps: Vec<bool>,
     residuals: Vec<bool>,
 }
 
 impl Mapped {
     fn of(l: &Replay, on: &ReplayOperands<bool>) -> Mapped {
-        let captures = on.captures.clone();
+        let (captures, rows) = (on.captures.clone(), on.rows.clone());
         let states = l.step.as_ref().map_or(vec![], |step| {
             fixed_point(&on.states, |states| {
-                let of = TripInputs { carry: states.to_vec(), captures: captures.clone(), ..trip() };
+                let (captures, rows) = (captures.clone(), rows.clone());
+                let of = TripInputs { carry: states.to_vec(), captures, rows, ..trip() };
                 l.step_outputs(&outputs(step, &of)).carry
             })
         });
@@ -97,13 +99,14 @@ impl Mapped {
                 carry: carry.to_vec(),
                 states: states.clone(),
                 captures: captures.clone(),
+                rows: rows.clone(),
                 ..trip()
             };
             l.outputs(&outputs(&l.body, &of))
         };
         let carry = fixed_point(&on.carry, |carry| trip(carry).carry);
-        let TripOutputs { sums, residuals, .. } = trip(&carry);
-        Mapped { states, carry, sums, residuals }
+        let TripOutputs { sums, taps, residuals, .. } = trip(&carry);
+        Mapped { states, carry, sums, taps, residuals }
     }
 }
 
@@ -111,16 +114,33 @@ impl Mapped {
 pub(super) fn replay(b: &mut Builder, l: &Replay, x: &[MappedValue], n: usize) -> NodeId {
     let on: Vec<bool> = x.iter().map(|v| v.on).collect();
     let on = l.operands(&on);
-    let Mapped { states, carry, sums, residuals } = Mapped::of(l, &on);
-    let mapped =
-        TripInputs { carry: carry.clone(), states: states.clone(), captures: on.captures.clone(), ..trip() };
-    let of_step = TripInputs { carry: states.clone(), captures: on.captures.clone(), ..trip() };
-    let body = batch_as(&l.body, &mapped.clone().join(), n, &[&carry[..], &sums, &residuals].concat());
+    let Mapped { states, carry, sums, taps, residuals } = Mapped::of(l, &on);
+    let of_step =
+        TripInputs { carry: states.clone(), captures: on.captures.clone(), rows: on.rows.clone(), ..trip() };
+    let mapped = TripInputs { carry: carry.clone(), states: states.clone(), ..of_step.clone() };
+    let body = batch_as(&l.body, &mapped.clone().join(), n, &[&carry[..], &sums, &taps, &residuals].concat());
     let of_states = [&states[..], &residuals].concat();
     let step = l.step.as_ref().map(|f| batch_as(f, &of_step.join(), n, &of_states));
     let inverse = l.inverse.as_ref().map(|f| batch_as(f, &mapped.join(), n, &carry));
+    let wanted_rows = on.rows.clone();
     let wanted = ReplayOperands { states, carry, ..on };
     let args = x.iter().zip(wanted.join()).map(|(v, on)| if on { v.spread(b, n) } else { v.id });
-    let args = l.operands(&args.collect::<Vec<NodeId>>());
+    let mut args = l.operands(&args.collect::<Vec<NodeId>>());
+    for (row, _) in args.rows.iter_mut().zip(&wanted_rows).filter(|(_, on)| **on) {
+        *row = exchanged(b, *row);
+    }
     b.replay(Replay { body, step, inverse, ..*l }, args)
+}
+
+/// Value k of the batched loop.
+pub(super) fn value(b: &mut Builder, l: &Replay, loop_node: NodeId, (k, on): (usize, bool)) -> NodeId {
+    let value = b.proj(loop_node, k);
+    if on && l.places().tapped.contains(&k) { exchanged(b, value) } else { value }
+}
+
+/// The same array with its first two axes exchanged.
+fn exchanged(b: &mut Builder, x: NodeId) -> NodeId {
+    let rank = b.ty(x).shape().rank();
+    let perm = [1, 0].into_iter().chain(2..rank).collect();
+    b.transpose(x, perm)
 }

@@ -83,8 +83,12 @@ fn with_its_tangents(l: &Replay, moving: &Moving, active: [&[usize]; 3]) -> Repl
         let own = l.inputs(&f.input_types());
         doubled(f, &own, moving, |b, y, dy| with_tangents(b, y, dy, &moving.carry))
     });
-    let of_states =
-        Moving { carry: moving.states.clone(), captures: moving.captures.clone(), ..Moving::default() };
+    let of_states = Moving {
+        carry: moving.states.clone(),
+        captures: moving.captures.clone(),
+        rows: moving.rows.clone(),
+        ..Moving::default()
+    };
     let step = l.step.as_ref().map(|f| {
         let own = l.step_inputs(&f.input_types());
         doubled(f, &own, &of_states, |b, y, dy| {
@@ -156,12 +160,14 @@ pub(super) fn tangents(
 fn new_tape(b: &mut Builder, l: &Replay, x: &ReplayOperands<NodeId>) -> NodeId {
     let step = l.step.clone().expect("invariant: a loop that reads states has a step");
     let (num_carry, num_residuals, policy) = (l.num_states, l.num_residuals, l.policy);
-    let forward = Replay { num_carry, num_residuals, policy, ..Replay::new(step) };
+    let (num_rows, num_tap_rows) = (l.num_rows, if l.num_rows > 0 { l.num_tap_rows } else { 0 });
+    let forward = Replay { num_carry, num_rows, num_tap_rows, num_residuals, policy, ..Replay::new(step) };
     let tape = forward.places().tape[0];
     let operands = ReplayOperands {
         schedule: x.schedule.clone(),
         carry: x.states.clone(),
         captures: x.captures.clone(),
+        rows: x.rows.clone(),
         ..ReplayOperands::default()
     };
     let all = b.replay(forward, operands);

@@ -3,11 +3,12 @@
 //! It reads the states of the loop and what the loop reads, stores the cotangents of the sequences that the loop
 //! reads, sums the cotangents of its captures, and swaps taps and rows.
 
-use super::{pick, restricted};
+use super::pick;
 use crate::graph::{
-    Builder, Func, NodeId, Policy, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, indices,
+    Builder, Func, NodeId, Policy, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, Type,
+    indices,
 };
-use crate::transform::bodies::plain_replay;
+use crate::transform::bodies::{Source, plain_replay, resign};
 use crate::transform::jvp::{add, or_zero};
 use crate::transform::vjp::vjp_into;
 use crate::transform::{TransformError, marked, placed, present};
@@ -70,11 +71,11 @@ pub(super) fn transpose(
         ys: present(&g.ys),
         sums: present(&g.sums),
         taps: present(&g.tapped),
-        // A tape suffices for a forward loop that reads nothing else in a trip. States with cotangents are sequences
-        // that are stored already.
-        from_tape: !l.is_reversed && l.num_xs + l.num_rows == 0 && present(&g.states).is_empty(),
+        // A tape suffices for a forward loop whose trips read no sequences. States with cotangents are sequences
+        // that are stored already. Without carried values there is no state.
+        from_tape: !l.is_reversed && l.num_carry > 0 && l.num_xs == 0 && present(&g.states).is_empty(),
     };
-    if !request.from_tape {
+    if !request.from_tape && l.num_carry > 0 {
         needs_all_states(l)?;
     }
     let mut states = |at: &[usize]| at.iter().map(|&k| b.proj(*y, k)).collect::<Vec<NodeId>>();
@@ -126,11 +127,9 @@ impl Request {
         let l = plain.as_ref().unwrap_or(l);
         let (body, further) = self.body(l)?;
         let num_states = if self.from_tape { l.num_carry } else { 0 };
-        let gives = l.outputs(&indices(l.body.num_outputs()));
-        let of_step = [gives.carry, gives.residuals].concat();
         let num_rows = l.num_rows + self.taps.len();
         Ok(Replay {
-            step: self.from_tape.then(|| restricted(&l.body, &further, &of_step)),
+            step: self.from_tape.then(|| self.step(l, &further)),
             body,
             inverse: None,
             is_reversed: !l.is_reversed,
@@ -146,8 +145,24 @@ impl Request {
         })
     }
 
+    /// The step that recomputes states: a trip that also takes the captures and rows of the transpose.
+    fn step(&self, l: &Replay, further: &[Type]) -> Func {
+        let (takes, gives) = (l.inputs(&l.body.input_types()), l.outputs(&indices(l.body.num_outputs())));
+        let of_taps = pick(&l.outputs(&l.body.output_types()).taps, &self.taps);
+        let places = indices(l.body.num_inputs() + further.len() + of_taps.len());
+        let all = TripInputs {
+            captures: [&takes.captures[..], further].concat(),
+            rows: [&takes.rows[..], &of_taps].concat(),
+            ..takes.clone()
+        };
+        let places = all.like(&places);
+        let own = takes.with(&places, |own, places| places[..own.len()].to_vec());
+        let sources: Vec<Source> = own.join().into_iter().map(Source::Input).collect();
+        resign(&l.body, &all.join(), &sources, &[gives.carry, gives.residuals].concat())
+    }
+
     /// The transpose of a trip, and the types of the captures that it has in addition to those of the loop.
-    fn body(&self, l: &Replay) -> Result<(Func, Vec<crate::graph::Type>), TransformError> {
+    fn body(&self, l: &Replay) -> Result<(Func, Vec<Type>), TransformError> {
         let takes = l.inputs(&l.body.input_types());
         let gives = l.outputs(&l.body.output_types());
         let further = pick(&gives.sums, &self.sums);

@@ -8,7 +8,7 @@ use super::prune::{NewPlace, captures_used, places, plan};
 use crate::graph::{
     Builder, Func, NodeId, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, Type, indices,
 };
-use crate::transform::bodies::{Source, only, used_inputs, with_inputs, with_outputs};
+use crate::transform::bodies::{Source, only, resign, used_inputs, with_inputs, with_outputs};
 
 fn not(flags: &[bool]) -> Vec<bool> {
     flags.iter().map(|on| !on).collect()
@@ -40,8 +40,12 @@ pub(super) fn replay(
         residuals: vec![true; l.num_residuals],
     };
     let outputs = gives.with(&given, only).join();
-    // An input counts if the remaining outputs need it.
-    let used = l.inputs(&used_inputs(&with_outputs(&l.body, &outputs)));
+    // An input counts if the remaining outputs need it, a row also if the step needs it.
+    let mut used = l.inputs(&used_inputs(&with_outputs(&l.body, &outputs)));
+    if let Some(step) = &l.step {
+        let of_step = l.step_inputs(&used_inputs(step)).rows;
+        used.rows.iter_mut().zip(of_step).for_each(|(used, of_step)| *used |= of_step);
+    }
     let taken =
         TripInputs { carry: moves.clone(), xs: used.xs, rows: used.rows, ..takes.clone().map(|_| true) };
     let mut inputs = takes.with(&taken, only);
@@ -49,14 +53,10 @@ pub(super) fn replay(
     let body = with_inputs(&l.body, &inputs.join(), &[], |_| Source::Splat(0.0), &outputs);
     let further: Vec<Type> =
         only(&takes.carry, &still).iter().map(|&k| l.body.input_type(k).clone()).collect();
-    let with_further = |f: &Func| {
-        let all = indices(f.num_inputs());
-        with_inputs(f, &all, &further, |_| Source::Splat(0.0), &indices(f.num_outputs()))
-    };
     let at_rows = num(&given.taps) + num(&taken.rows);
     let smaller = Replay {
         body,
-        step: l.step.as_ref().map(with_further),
+        step: l.step.as_ref().map(|step| smaller_step(l, step, &further, &taken.rows)),
         inverse: l.inverse.clone(),
         num_carry: num(&moves),
         num_xs: num(&taken.xs),
@@ -78,6 +78,21 @@ pub(super) fn replay(
     let mut fewer = operands.with(&stay, only);
     fewer.captures.extend(only(&operands.carry, &still));
     with_fewer_captures(b, smaller, fewer)
+}
+
+/// The step with additional captures of the types `further`, and only the rows `kept`.
+fn smaller_step(l: &Replay, step: &Func, further: &[Type], kept: &[bool]) -> Func {
+    let (types, places) = (l.step_inputs(&step.input_types()), l.step_inputs(&indices(step.num_inputs())));
+    let rows = only(&types.rows, kept);
+    let first_row = places.clone().join().len() - places.rows.len() + further.len();
+    let mut at = first_row..;
+    let of_rows = kept.iter().map(|kept| if *kept { at.next() } else { None });
+    let of_rows = of_rows.map(|at| at.map_or(Source::Splat(0.0), Source::Input)).collect::<Vec<_>>();
+    let own = TripInputs { rows: vec![], ..places }.join().into_iter().map(Source::Input);
+    let sources: Vec<Source> = own.chain(of_rows).collect();
+    let captures = [&types.captures[..], further].concat();
+    let types = TripInputs { captures, rows, ..types }.join();
+    resign(step, &types, &sources, &indices(step.num_outputs()))
 }
 
 fn with_fewer_captures(

@@ -2,7 +2,7 @@
 
 use super::passes::{assert_same, samples};
 use super::*;
-use crate::graph::{BinaryOp, CompareOp, FactorOp, Margins, Op, ReduceOp, ScatterOp, Triangle};
+use crate::graph::{BinaryOp, CompareOp, FactorOp, Margins, Node, Op, ReduceOp, ScatterOp, Triangle};
 use crate::transform::{Searches, batch, batch_with, optimize};
 
 /// The inputs with example `i` of every mapped input; the other inputs are unchanged.
@@ -165,28 +165,30 @@ fn searches_in_lockstep_give_what_a_loop_gives() {
 #[test]
 fn directions_of_a_derivative_share_the_search() {
     let count = |f: &Func, name: &str| f.nodes().iter().filter(|n| n.op.name() == name).count();
-    // Loops with taps are excluded: they run once per direction.
-    let taps = |f: &Func| {
-        f.nodes().iter().any(|node| match &node.op {
-            Op::Solve(s) => s.taps.num_rows() > 0,
-            Op::Replay(l) => l.num_tap_rows > 0 || l.num_xs + l.num_ys > 0,
-            _ => false,
-        })
+    // Loops with sequences are excluded: they run once per direction.
+    let sequences = |f: &Func| {
+        let has = |node: &Node| matches!(&node.op, Op::Replay(l) if l.num_xs + l.num_ys > 0);
+        f.nodes().iter().any(has)
     };
-    let mut loops = 0;
+    let (mut loops, mut tapped) = (0, 0);
     let derivatives = samples(800).enumerate().filter(|(_, (what, ..))| !what.starts_with("seed"));
-    for (seed, (what, f, x)) in derivatives.filter(|(_, (_, f, _))| !taps(f)) {
+    for (seed, (what, f, x)) in derivatives.filter(|(_, (_, f, _))| !sequences(f)) {
         // The inputs after the seventh are cotangents and tangents.
         let mapped: Vec<bool> = (0..x.len()).map(|k| k >= 7).collect();
         let many = check_batch(&f, &mapped, 2, seed as u64, &what);
         // Nodes after a loop that stores values run per example.
         if count(&f, "tiles") == 0 {
             loops += count(&f, "replay");
+            let has_rows = |node: &&Node| matches!(&node.op, Op::Replay(l) if l.num_tap_rows > 0);
+            tapped += f.nodes().iter().filter(has_rows).count();
             let kinds = |f: &Func| ["solve", "replay", "tiles"].map(|name| count(f, name));
             assert_eq!(kinds(&many), kinds(&f), "{what}");
         }
     }
-    assert!(loops > 20, "{loops} loops along a shared schedule");
+    assert!(
+        loops > 20 && tapped > 20,
+        "{loops} loops along a shared schedule, {tapped} of them with tap rows"
+    );
 }
 
 #[test]

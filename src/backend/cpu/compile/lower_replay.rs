@@ -10,7 +10,7 @@ use crate::backend::cpu::run::residuals::ReadResiduals;
 use crate::backend::cpu::run::step::Step;
 use crate::backend::cpu::run::tape::SlotLayout;
 use crate::graph::{self, Type, indices};
-use crate::transform::plain_replay;
+use crate::transform::{plain_replay, used_inputs};
 
 /// Where the groups of the inputs and outputs of a body start.
 fn positions(l: &graph::Replay) -> Positions {
@@ -126,6 +126,7 @@ impl Lower<'_> {
         let layout = SlotLayout::of(states.iter().map(Type::bytes));
         let step = l.step.as_ref().expect("invariant: a loop that reads states has a step");
         let of_step = captured(l.first_step_capture(), l.num_captures());
+        let reads_rows = l.step_inputs(&used_inputs(step)).rows.contains(&true);
         let step = self.body(BodyKind::RestoringStep, step, of_step.clone());
         let tape = self.made(id, tape).tape.expect("invariant: a tape that is read is filled");
         let stored = self.spaces.tapes[tape];
@@ -161,7 +162,7 @@ impl Lower<'_> {
                 earlier.is_last = false;
             }
         }
-        (body, Restore { step, layout, running, residuals, tape, is_last: true, restorer })
+        (body, Restore { step, layout, running, reads_rows, residuals, tape, is_last: true, restorer })
     }
 
     /// Adds a sequence for value `k` of node `id` and returns its index; `None` if no node reads the value.

@@ -42,6 +42,8 @@ pub(crate) struct Restore {
     pub layout: SlotLayout,
     /// Two buffers for recomputed states, which alternate.
     pub running: [Box<[Address]>; 2],
+    /// Whether the step reads tap rows.
+    pub reads_rows: bool,
     /// The residuals that the body reads.
     pub residuals: Option<ReadResiduals>,
     pub tape: usize,
@@ -186,8 +188,13 @@ impl Run<'_> {
         let mut state = State::new(&r.layout);
         let mut is_packed = false;
         step.inputs(head + r.layout.parts.len(), captures, env);
-        let mut residuals =
-            r.residuals.as_ref().map(|of| ResidualReader::new(of, &mut others[0], captures, env));
+        let first_row = head + r.layout.parts.len() + captures.len();
+        taps::bind_zeros(&mut step, first_row, &self.l.tap_rows, env);
+        let rows = if r.reads_rows { &self.l.tap_rows[..] } else { &[] };
+        let rows = (rows, self.l.num_tap_rows);
+        let mut residuals = r.residuals.as_ref().map(|of| {
+            ResidualReader::new(of, &mut others[0], ((first_row, captures), &self.l.tap_rows), env)
+        });
         while let Some(action) = replayer.next() {
             match action {
                 Action::Load { slot } => {
@@ -206,6 +213,7 @@ impl Run<'_> {
                         step.pack();
                     }
                     self.along.bind(&mut step, n, true, env);
+                    self.along.bind_cotangents(&mut step, first_row, rows, n, env);
                     state.bind(&mut step, head);
                     let to = &r.running[n % 2];
                     step.outputs(0, to, env);
@@ -218,7 +226,7 @@ impl Run<'_> {
                     let ahead = replayer.next_slot();
                     ahead.inspect(|&slot| prefetch_next(tape.slots.at(slot).ptr(), r.layout.bytes));
                     if let Some(residuals) = &mut residuals {
-                        residuals.bind(&mut self.body, tape, (&self.along, n, &state), env);
+                        residuals.bind(&mut self.body, tape, (&self.along, n, &state, rows), env);
                     }
                     self.trip(n);
                 }

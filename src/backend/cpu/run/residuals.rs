@@ -8,6 +8,7 @@ use super::bind::{Body, State};
 use super::exec::Workspace;
 use super::lockstep::{Along, LockstepRows};
 use super::tape::{Schedule, SlotLayout, Tape};
+use super::taps::{self, TapCotangent};
 use crate::backend::cpu::address::{Address, Env};
 use crate::backend::cpu::plan::Plan;
 use crate::simd::prefetch::prefetch;
@@ -112,6 +113,8 @@ pub(crate) struct ReadResiduals {
 pub struct ResidualReader<'a> {
     taken: &'a ReadResiduals,
     body: Body<'a>,
+    /// The first input of the body that is a tap row.
+    first_row: usize,
     is_packed: bool,
     /// Number of trips whose residuals were recomputed.
     pub made: u64,
@@ -121,14 +124,14 @@ impl<'a> ResidualReader<'a> {
     pub fn new(
         taken: &'a ReadResiduals,
         ws: &'a mut Workspace,
-        captures: &[Address],
+        ((first_row, captures), rows): ((usize, &[Address]), &[TapCotangent]),
         env: Env,
     ) -> ResidualReader<'a> {
         let mut body = Body { plan: &taken.recompute, ws };
-        let first = taken.recompute.input_types().len() - captures.len();
-        body.inputs(first, captures, env);
+        body.inputs(first_row - captures.len(), captures, env);
+        taps::bind_zeros(&mut body, first_row, rows, env);
         body.outputs(0, &taken.spare, env);
-        ResidualReader { taken, body, is_packed: false, made: 0 }
+        ResidualReader { taken, body, first_row, is_packed: false, made: 0 }
     }
 
     /// Binds the residuals of step `n`, which starts from `state`, as inputs of `bwd`.
@@ -136,7 +139,7 @@ impl<'a> ResidualReader<'a> {
         &mut self,
         bwd: &mut Body<'_>,
         tape: &mut Tape,
-        (along, n, state): (&Along<'_>, usize, &State<'_>),
+        (along, n, state, rows): (&Along<'_>, usize, &State<'_>, (&[TapCotangent], usize)),
         env: Env,
     ) {
         let ReadResiduals { layout, num_before, spare, first, .. } = self.taken;
@@ -154,6 +157,7 @@ impl<'a> ResidualReader<'a> {
         }
         along.bind(&mut self.body, n, false, env);
         state.bind(&mut self.body, along.head());
+        along.bind_cotangents(&mut self.body, self.first_row, rows, n, env);
         self.body.run();
         bwd.inputs(*first, spare, env);
         self.made += 1;

@@ -101,6 +101,13 @@ pub fn clear_zeros(cotangents: &[TapCotangent], env: Env) {
     }
 }
 
+/// Binds zeros in place of the rows of a trip, from input `first` on: for a body that reads none.
+pub fn bind_zeros(body: &mut Body<'_>, first: usize, cotangents: &[TapCotangent], env: Env) {
+    for (i, ct) in cotangents.iter().enumerate() {
+        body.input(first + i, env.bound(ct.zeros));
+    }
+}
+
 /// Binds the cotangents of the taps of trip `n` as inputs of a body, from `first` on.
 pub fn bind_cotangents(
     body: &mut Body<'_>,

@@ -1,35 +1,50 @@
 //! A loop that repeats a function until the function ends it.
 //!
-//! The loop is a search without rejected attempts: its step time counts the trips, and its step computes what the
-//! attempt computes. This module does not depend on what is repeated.
+//! The loop is a search: its step time counts the trips, and its step computes what the attempt computes. This module
+//! does not depend on what is repeated.
 
 use crate::array::DType;
 use crate::graph::{Policy, SearchOperands, Solve, Taps, Type};
 use crate::tensor::{Tensor, Traced, align, apply, search, trace};
 
-/// Repeats `trip` from the state `start`; returns the state after the last trip.
-///
-/// `trip` is a function from its number, counted from 0, and the state.. to whether the loop goes on and the next
-/// state... The first `num_carry` values of the state have derivatives. Derivatives use the other values as they are
-/// in `start`. `num_trips` is 0 if the number of trips is unknown.
-pub(super) fn repeat(
-    trip: &Traced,
-    (start, num_carry): (&[Tensor], usize),
-    (num_trips, policy): (usize, Policy),
-) -> Vec<Tensor> {
+/// What a loop repeats.
+pub(crate) struct Trip<'a> {
+    /// From the number of the trip, counted from 0, and the state.. to whether the loop goes on and the next state...
+    pub traced: &'a Traced,
+    /// The first values of the state have derivatives, as many as this number. Derivatives use the other values as they
+    /// are at the start.
+    pub num_carry: usize,
+    /// The value of the state, a bool, that is false if a trip does not count: the loop then ends with the values with
+    /// derivatives unchanged, and the trip has no derivative.
+    pub counts: Option<usize>,
+}
+
+/// Repeats a trip from the state `start`; returns the state after the last trip. `num_trips` is 0 if the number of trips
+/// is unknown.
+pub(crate) fn repeat(of: &Trip<'_>, start: &[Tensor], (num_trips, policy): (usize, Policy)) -> Vec<Tensor> {
+    let Trip { traced, num_carry, counts } = *of;
     let run = |x: Vec<Tensor>| {
-        let mut out = apply(&trip.func, &[&x[..], &trip.captures].concat());
+        let mut out = apply(&traced.func, &[&x[..], &traced.captures].concat());
         let next = out.split_off(1);
         (out.remove(0), next[..start.len()].to_vec())
     };
     let types: Vec<Type> = start.iter().map(Tensor::ty).collect();
     let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
     let attempt = trace(&[std::slice::from_ref(&time), &types].concat(), &mut |x| {
-        let (goes_on, next) = run(x.to_vec());
+        let (mut goes_on, mut next) = run(x.to_vec());
         let yes = Tensor::scalar(DType::Bool, 1.0);
         // Without carried values, no derivative needs a schedule of the trips.
-        let accept = Tensor::scalar(DType::Bool, f64::from(u8::from(num_carry > 0)));
-        [vec![accept, goes_on, yes, &x[0] + 1.0], next].concat()
+        let mut accept = Tensor::scalar(DType::Bool, f64::from(u8::from(num_carry > 0)));
+        let mut after = &x[0] + 1.0;
+        if let Some(k) = counts {
+            accept = x[1 + k].clone();
+            goes_on = goes_on.and(&accept);
+            after = accept.select(&after, &x[0]);
+            for (next, old) in next[..num_carry].iter_mut().zip(&x[1..]) {
+                *next = accept.select(next, old);
+            }
+        }
+        [vec![accept, goes_on, yes, after], next].concat()
     });
     let of_step = [&[flag.clone(), flag, time.clone(), time], &types[..num_carry]].concat();
     let step = trace(&of_step, &mut |x| match num_carry {
