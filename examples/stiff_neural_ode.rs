@@ -94,7 +94,7 @@ pub fn run(folder: &Path, updates: usize, report: impl FnMut(String)) -> flowlin
     let scales = scales(&data);
     // Six hidden layers of five units, as in the paper.
     let model = Mlp::new([3, 5, 5, 5, 5, 5, 5, 3], Activation::Silu, &Key::new(0));
-    let model = model.map_leaves(|weight| weight.cast(F64));
+    let model = model.cast_floats(F64);
     let optimizer =
         chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates as u32))));
     let fit = Fit::new(model, data.clone()).updates(updates).optimizer(optimizer);

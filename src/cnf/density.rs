@@ -19,7 +19,7 @@ impl<D: VelocityField> Cnf<D> {
     /// # Shapes and units
     /// x `[n, dim]`, cast to the element type of the weights ([`Cnf::dtype`]); the result `[n]`, of this type. An f32
     /// flow computes densities of f64 rows in f32. For densities in f64, cast the weights:
-    /// `flow.map_leaves(|w| w.cast(DType::F64))`.
+    /// `flow.cast_floats(DType::F64)`.
     ///
     /// # Errors
     /// Invalid settings, or a solve that ended early.

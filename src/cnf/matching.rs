@@ -273,7 +273,7 @@ impl<D: VelocityField> Cnf<D> {
     /// As [`Cnf::matching_loss`].
     #[track_caller]
     pub fn squared_errors(&self, points: &PathPoints) -> Result<Tensor> {
-        let PathPoints { t, x, velocity } = points.map_leaves(|leaf| leaf.cast(self.dtype()));
+        let PathPoints { t, x, velocity } = points.cast_floats(self.dtype());
         let columns = [&[t, x, velocity], self.labels_of(points.x.shape()[0])].concat();
         self.on_columns(&columns, |flow, columns| {
             let velocity = flow.velocity_of(&columns[0], &columns[1], columns.get(3));

@@ -94,7 +94,7 @@ impl<D: VelocityField> Cnf<D> {
     /// the batch add up to its loss.
     #[track_caller]
     pub(crate) fn matching_loss_of(&self, points: &PathPoints, n: usize) -> Result<Tensor> {
-        let PathPoints { t, x, velocity } = points.map_leaves(|leaf| leaf.cast(self.dtype()));
+        let PathPoints { t, x, velocity } = points.cast_floats(self.dtype());
         let labels = self.labels_of(x.shape()[0]);
         let rows = [&[t, x, velocity], labels].concat();
         let (_, sums) = map_rows(&rows, self.blocks[0].rows_per_tile(), |rows| {

@@ -140,7 +140,7 @@ pub enum IoError {
     },
     /// A tensor and the leaf of that name differ in element type.
     #[error(
-        "{}: tensor \"{name}\" is {found}, expected {expected}; cast the tree to the file's element type with `map_leaves(|x| x.cast(..))`, load the file into it, and cast the result back",
+        "{}: tensor \"{name}\" is {found}, expected {expected}; cast the tree to the file's element type with `cast_floats`, load the file into it, and cast the result back",
         path.display()
     )]
     OtherType {

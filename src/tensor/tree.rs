@@ -6,6 +6,7 @@
 //! the same three methods.
 
 use super::Tensor;
+use crate::array::DType;
 use std::fmt::{self, Write};
 
 /// The path of a leaf: `layers.0.weight`.
@@ -105,6 +106,23 @@ pub trait Tree: Clone + 'static {
         Self: Sized,
     {
         self.map(&mut TreePath::default(), &mut |_, t| f(t))
+    }
+
+    /// The tree with its float leaves in another element type, f32 or f64: for example a network in double precision.
+    /// Leaves of integers and bools, and static leaves, stay.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::nn::prelude::*;
+    /// let net = Mlp::new([2, 8, 2], Activation::Tanh, &Key::new(0)).cast_floats(DType::F64);
+    /// assert_eq!(net.forward(&Tensor::from([[1.0, 2.0]])).dtype(), DType::F64);
+    /// ```
+    #[must_use]
+    fn cast_floats(&self, dtype: DType) -> Self
+    where
+        Self: Sized,
+    {
+        self.map_leaves(|x| if x.dtype().is_float() { x.cast(dtype) } else { x.clone() })
     }
 }
 

@@ -63,7 +63,7 @@ fn key() -> Key {
 }
 
 fn double<T: Tree>(tree: &T) -> T {
-    tree.map_leaves(|x| if x.dtype().is_float() { x.cast(DType::F64) } else { x.clone() })
+    tree.cast_floats(DType::F64)
 }
 
 /// Two small time-dependent blocks, in f64.

@@ -6,7 +6,7 @@ use crate::cnf::Cnf;
 /// Two pixels with ranges that end at -1 and 0.5, and at 0 and 2; the network returns `output` at each pixel.
 fn field(output: [f64; 3]) -> LevelMixture {
     let config = UNetConfig { patch: 1, ..UNetConfig::new([2, 1, 3], [4]) };
-    let mut net = UNet::new(&config, &Key::new(1)).map_leaves(|x| x.cast(DType::F64));
+    let mut net = UNet::new(&config, &Key::new(1)).cast_floats(DType::F64);
     net.head.bias = Some(Tensor::from(output.to_vec()));
     LevelMixture::new(&Tensor::from([[-1.0, 0.0], [0.5, 2.0]]), net)
 }
@@ -73,7 +73,7 @@ fn weights_as_sure_as_they_get_keep_single_precision_right_up_to_the_end() {
         let output = output.map(|sign: f64| 1e3 * sign);
         let weights = output.map(|o| (8.0 * o.signum()).exp());
         let double = field(output);
-        let single = double.map_leaves(|x| x.cast(DType::F32));
+        let single = double.cast_floats(DType::F32);
         for t in [0.0, 0.05, 0.4, 0.8, 0.95, 0.99, 1.0] {
             for x in [-3.0, -1.3, -0.6, -0.2, 0.0, 0.2, 0.45, 0.9, 2.5] {
                 let x = f64::from(x as f32);

@@ -130,7 +130,7 @@ fn the_velocity_of_a_mixture_is_that_of_its_components_weighted_by_their_probabi
 #[test]
 fn a_velocity_in_f32_is_finite_at_both_ends_and_far_from_the_mixture() {
     for drawn in Drawn::all() {
-        let field = drawn.field(scaled(drawn.dim, 0.0)).map_leaves(|x| x.cast(DType::F32));
+        let field = drawn.field(scaled(drawn.dim, 0.0)).cast_floats(DType::F32);
         for t in [0.0, 1e-3, 0.5, 1.0 - 1e-6, 1.0] {
             let x = Key::new(6).normal([9, drawn.dim]) * 30.0;
             let found = field.eval(&Tensor::from(t), &x).to_vec();

@@ -28,7 +28,7 @@ fn close(got: &Tensor, want: &[f64]) {
 
 /// A tree's leaves as f64.
 fn double<T: Tree>(tree: &T) -> T {
-    tree.map_leaves(|x| x.cast(DType::F64))
+    tree.cast_floats(DType::F64)
 }
 
 /// Standard normal samples in f64.

@@ -40,7 +40,7 @@ impl Case {
         (of.stored, of.is_reversed) = (self.stored, self.is_reversed);
         let start = (init.clone(), Tensor::from(0));
         let ((end, k), ys) = of.call(&start, &(xs.clone(), self.labels.clone()));
-        self.loss(&end, &k, &ys)
+        loss(&end, &k, &ys)
     }
 
     fn unrolled(&self, (init, xs, w): &Args) -> Tensor {
@@ -56,13 +56,13 @@ impl Case {
             0 => Tensor::full(init.dtype(), [0, m], 0.0),
             _ => Tensor::stack(&ys.iter().collect::<Vec<_>>()),
         };
-        self.loss(&c, &k, &ys)
+        loss(&c, &k, &ys)
     }
+}
 
-    fn loss(&self, end: &Tensor, k: &Tensor, ys: &Tensor) -> Tensor {
-        let weights = Tensor::iota(end.dtype(), ys.shape().clone(), 0).cos();
-        end.square().sum() * (k + 1) + (ys * weights).sum()
-    }
+fn loss(end: &Tensor, k: &Tensor, ys: &Tensor) -> Tensor {
+    let weights = Tensor::iota(end.dtype(), ys.shape().clone(), 0).cos();
+    end.square().sum() * (k + 1) + (ys * weights).sum()
 }
 
 /// The largest difference, relative to the larger of the numbers and 1.
@@ -247,7 +247,7 @@ fn loops_nest_and_run_inside_jit_and_cond() {
     let pick = |p: &Tensor| {
         let x = Tensor::from(2.0);
         let five = |x: &Tensor| fori_loop(0..5, |_, y: &Tensor| y * 2.0, x);
-        cond(&p.lt(1.0), &x, five, |x| x.clone())
+        cond(&p.lt(1.0), &x, five, Clone::clone)
     };
     assert_eq!(jit(move |p: Tensor| pick(&p)).call(0.0).unwrap().item(), 64.0);
     let squares = map(|x: &(Tensor, Tensor)| &x.0 * &x.1, &(Tensor::from([1.0, 2.0]), Tensor::from([3, 4])));

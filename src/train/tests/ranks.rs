@@ -176,7 +176,7 @@ fn ranks_that_have_no_shard_are_refused_with_the_number_to_ask_for() {
 
 #[test]
 fn a_flow_of_other_precision_has_one_shard() {
-    let double = super::flow(0).map_leaves(|leaf| leaf.cast(DType::F64));
+    let double = super::flow(0).cast_floats(DType::F64);
     let run =
         |shards| Trainer::from_flow(double.clone(), image()).config(super::small()).updates(2).shards(shards);
     let refused = run(2).run().unwrap_err().to_string();
