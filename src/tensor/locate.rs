@@ -297,7 +297,9 @@ impl fmt::Display for NanReport {
         let pass = if self.pass == DiffPass::Forward { "forward" } else { "backward" };
         write!(f, "`{}` in the {pass} pass", self.op)?;
         if let Some((step, t)) = self.step {
-            write!(f, ", in step {step} of a solve, which starts at t={},", crate::ode::shown(t))?;
+            // The step times of a loop are the numbers of its trips.
+            let trip = if t == step as f64 { format!("trip {step} of a loop, or ") } else { String::new() };
+            write!(f, ", in {trip}step {step} of a solve, which starts at t={},", crate::ode::shown(t))?;
         }
         if let Some(row) = self.row {
             write!(f, " in the tile that starts at row {row}")?;

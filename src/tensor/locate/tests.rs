@@ -1,9 +1,9 @@
 //! Non-finite values are traced to the operation that caused them: in a loss, in a step, in a derivative.
 
-use crate::adjoint::{Adjoint, Batching};
+use crate::adjoint::{Adjoint, Batching, Checkpoints};
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Event, Method, Ode};
-use crate::tensor::{DiffPass, NanReport, Tensor, custom_derivatives, debug_nans, map_rows};
+use crate::tensor::{DiffPass, NanReport, Scan, Tensor, custom_derivatives, debug_nans, map_rows};
 
 fn f64s(x: &[f64]) -> Tensor {
     Tensor::from(x)
@@ -53,6 +53,20 @@ fn a_step_whose_jacobian_is_infinite_is_named_with_its_time() {
         assert_eq!(it.pass, DiffPass::Backward, "{it}");
         assert_eq!((step, t), (4, 1.0), "{it}");
         assert!(it.to_string().contains("step 4 of a solve, which starts at t=1"), "{it}");
+    }
+}
+
+#[test]
+fn a_trip_of_a_loop_is_named_by_its_number() {
+    let rows = f64s(&[1.0, 4.0, 9.0, 0.0, 1.0]);
+    for checkpoints in [1, 2, 5] {
+        let sum = |c: &Tensor, x: &Tensor| (c + x.sqrt(), c.cos());
+        let of = Scan::new(sum).checkpoints(Checkpoints::Count(checkpoints));
+        let it = found(|x: &Tensor| of.call(&Tensor::from(0.0), x).0, &rows);
+        assert_eq!((it.pass, it.step), (DiffPass::Backward, Some((3, 3.0))), "{it}");
+        assert!(it.to_string().contains(", in trip 3 of a loop, or step 3 of a solve,"), "{it}");
+        let it = found(|x: &Tensor| of.call(&Tensor::from(0.0), &(x - 1.0)).1.sum(), &rows);
+        assert_eq!((it.op.as_str(), it.pass, it.step), ("sqrt", DiffPass::Forward, Some((3, 3.0))), "{it}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Loops equal the same trips written out: values, derivatives of first and second order, batches.
 
 use super::Stored;
-use crate::adjoint::Checkpoints;
+use crate::adjoint::{Batching, Checkpoints};
 use crate::array::{DType, refusal};
 use crate::ode::Ode;
 use crate::ode::tests::draw::{Draw, num_cases};
@@ -275,6 +275,14 @@ fn a_solve_in_a_loop_that_ends_early_is_an_error_of_the_loop() {
     }
     let grow = |goes_to: f64| while_loop(move |y: &Tensor| y.lt(goes_to), solved, &Tensor::from(0.3));
     assert!(grow(0.6).is_ok() && grow(1e9).is_err());
+    let grouped = |y0: &Tensor| {
+        let ode = Ode::new(|_t, y: &Tensor| y.square()).max_steps(40).batching(Batching::Groups(1));
+        Ok::<_, crate::Error>(ode.solve(0.0, 1.0, y0.clone())?.y1)
+    };
+    let rows = |x: f64| Tensor::from([0.1, x]).reshape([2, 1]);
+    let grow = |goes_to: f64| while_loop(move |y: &Tensor| y.max().lt(goes_to), grouped, &rows(0.3));
+    assert!(grow(0.6).is_ok() && grow(1e9).is_err());
+    assert!(fori_loop(0..5, |_, y: &Tensor| grouped(y), &rows(0.3)).is_err());
     // Without a trip, the solve that would fail does not count.
     assert_eq!(while_loop(|y: &Tensor| y.lt(1.0), solved, &Tensor::from(5.0)).unwrap().item(), 5.0);
 }
