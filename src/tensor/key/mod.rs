@@ -3,10 +3,11 @@
 //! A key is a tree with one tensor, so it may be traced. The random numbers of an update are a function of a
 //! key and the number of the update, so a resumed run needs no generator state. Samples, splits and folds of
 //! one key use three separate streams (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
-//! [`draws`] has the distributions of numbers, [`choice`] those of places.
+//! [`draws`] and [`gamma`] have the distributions of numbers, [`choice`] those of places.
 
 mod choice;
 mod draws;
+mod gamma;
 #[cfg(test)]
 mod tests;
 
