@@ -126,7 +126,7 @@ fn gamma_samples_have_their_distributions() {
         }
         let mut draw = Draw(72);
         let all: Vec<f64> = (0..6).map(|_| 10_f64.powf(draw.uniform(-1.3, 2.5))).collect();
-        let x = key.gamma_of(dtype, &Tensor::from(&all[..]).expand_dims(1), [6, n]).cast(DType::F64);
+        let x = key.gamma_of(dtype, Tensor::from(&all[..]).expand_dims(1), [6, n]).cast(DType::F64);
         for (i, a) in all.into_iter().enumerate() {
             let off = (x.index(i).mean().item() - a) / (a / n as f64).sqrt();
             assert!(off.abs() < 5.0, "the mean for {a} is off by {off} standard errors");
@@ -138,11 +138,11 @@ fn gamma_samples_have_their_distributions() {
     }
     let key = Key::new(0);
     assert_eq!(key.gamma(1.0, [0, 3]).shape().to_vec(), [0, 3]);
-    let void = key.gamma(&Tensor::from([0.0, -1.0, f64::NAN, 1.0]), [4]).is_nan().to_vec();
+    let void = key.gamma(Tensor::from([0.0, -1.0, f64::NAN, 1.0]), [4]).is_nan().to_vec();
     assert_eq!(void, [1.0, 1.0, 1.0, 0.0]);
     let slope = grad(|a: &Tensor| key.gamma(a, [3]).sum(), &Tensor::from(2.0));
     assert!(slope.item().is_nan());
-    let said = refusal(|| key.gamma(&Tensor::from([1.0, 2.0]), [3]));
+    let said = refusal(|| key.gamma(Tensor::from([1.0, 2.0]), [3]));
     assert_eq!(said, "gamma: the concentrations f64[2] do not broadcast to [3]");
 }
 
