@@ -44,7 +44,7 @@ use std::ops::Range;
 ///     scan(step, &Tensor::from(0.0), &data)
 /// };
 /// assert_eq!(average(&Tensor::from(0.5)).1.to_vec(), [0.5, 1.25, 2.125]);
-/// assert_eq!(grad(|d: &Tensor| average(d).0, &Tensor::from(0.5)).item(), -2.25);
+/// assert_eq!(grad(|d: &Tensor| average(d).0, &Tensor::from(0.5)).item(), -2.75);
 /// ```
 #[track_caller]
 pub fn scan<C: Tree, X: Tree, Y: Tree, R: Output<Tree = (C, Y)>>(
@@ -159,10 +159,9 @@ pub fn fori_loop<C: Tree, R: Output<Tree = C>>(
 /// ```
 /// use flowline::nn::prelude::*;
 /// use flowline::tensor::map;
-/// let matrices = Tensor::from([[[2.0, 0.0], [0.0, 3.0]], [[1.0, 2.0], [3.0, 4.0]]]);
-/// let dets = map(|a: &Tensor| flowline::tensor::linalg::det(a), &matrices);
-/// assert_eq!(dets.shape().to_vec(), [2]);
-/// assert!((dets - Tensor::from([6.0, -2.0])).abs().max().item() < 1e-12);
+/// let rows = Tensor::from([[1.0, -2.0, 3.0], [2.0, 2.0, -1.0]]);
+/// let highest = map(|row: &Tensor| row.cumsum(0).max(), &rows);
+/// assert_eq!(highest.to_vec(), [2.0, 4.0]);
 /// ```
 #[track_caller]
 pub fn map<X: Tree, R: Output>(f: impl Fn(&X) -> R, xs: &X) -> R::Of<R::Tree> {
