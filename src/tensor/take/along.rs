@@ -35,30 +35,39 @@ impl Tensor {
             self.ty()
         );
         let places = self.places("take_along", index, axis);
-        // The elements of x become one axis, so that an index is a place among all of them.
-        self.with_last_axis("take_along", axis, |x| {
-            let index = places.with_axis_last(axis);
-            let last = x.rank() - 1;
-            let (n, k) = (x.shape()[last], index.shape()[last]);
-            let lead = |t: &Tensor| Shape::from(t.shape()[..last].to_vec());
-            let Some(batch) = lead(x).broadcast(&lead(&index)) else {
-                panic!("take_along: {} and the index {} do not broadcast", self.ty(), places.ty())
-            };
-            let count = batch.size();
-            let shape = [&batch[..], &[k]].concat();
-            if count * k == 0 {
-                return Tensor::full(x.dtype(), shape, 0.0);
-            }
-            assert!(n > 0, "take_along: axis {axis} of {} is empty", self.ty());
-            assert!(
-                i32::try_from(count.saturating_mul(n)).is_ok(),
-                "take_along: {count} lines of {n} elements are more than a 32-bit index reaches"
-            );
-            // A traced index stays in its line.
-            let index = index.clip(0, n as i32 - 1).broadcast_to(shape.clone()).reshape([count, k]);
-            let starts = Tensor::iota(DType::I32, [count, 1], 0) * n as f64;
-            let flat = x.broadcast_to([&batch[..], &[n]].concat()).reshape([count * n]);
-            flat.take_clamped(&(index + starts).reshape([count * k])).reshape(shape)
+        let (own, of_index) = (self.shape(), index.shape());
+        let others = |shape: &Shape| shape.with_axis(axis, 1);
+        let Some(batch) = others(own).broadcast(&others(of_index)) else {
+            panic!("take_along: {} and the index {} do not broadcast", self.ty(), places.ty())
+        };
+        let shape = batch.with_axis(axis, of_index[axis]);
+        if shape.size() == 0 {
+            return Tensor::full(self.dtype(), shape, 0.0);
+        }
+        assert!(own[axis] > 0, "take_along: axis {axis} of {} is empty", self.ty());
+        assert!(
+            i32::try_from(self.size()).is_ok(),
+            "take_along: the {} elements of {} are more than a 32-bit index reaches",
+            self.size(),
+            self.ty()
+        );
+        let place = self.place_among_all(&places, axis, &shape).reshape([shape.size()]);
+        self.reshape([self.size()]).take_clamped(&place).reshape(shape)
+    }
+
+    /// The place among all elements of the one with the coordinate `places` along an axis, and the coordinates of the result,
+    /// of the given shape, along the others.
+    fn place_among_all(&self, places: &Tensor, axis: usize, shape: &Shape) -> Tensor {
+        let (own, strides) = (self.shape(), self.shape().strides());
+        // A traced index stays in its line. If there is one line, the gather sees to that.
+        let is_alone = self.size() == own[axis];
+        let along = if is_alone { places.clone() } else { places.clip(0, own[axis] as i32 - 1) };
+        let all = along.broadcast_to(shape.clone()) * strides[axis] as i32;
+        let others = (0..self.rank()).filter(|&a| a != axis && own[a] > 1);
+        others.fold(all, |place, a| {
+            let mut line = vec![1; self.rank()];
+            line[a] = own[a];
+            place + Tensor::iota(DType::I32, [own[a]], 0).reshape(line) * strides[a] as i32
         })
     }
 

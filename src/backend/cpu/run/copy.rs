@@ -238,6 +238,52 @@ impl Scatter {
     /// If updates belong to a destination without rows.
     pub unsafe fn run(&self, env: Env, level: Level) {
         assert!(self.rows > 0 || self.num == 0, "invariant: {} updates belong to no row", self.num);
+        if self.len == 1 {
+            // SAFETY: as below; `Step::each_span` gives the element type.
+            return unsafe { self.each_element(env, level) };
+        }
+        // SAFETY: by the caller.
+        unsafe { self.each_row(env, level) }
+    }
+
+    /// Rows of one element: an addition or a store instead of a call.
+    ///
+    /// # Safety
+    /// As for [`Scatter::run`].
+    unsafe fn each_element(&self, env: Env, level: Level) {
+        // SAFETY: by the caller; the types have the size of the elements.
+        unsafe {
+            match (self.op, self.elem) {
+                (ScatterOp::Add, Elem::F32) => self.elements::<f32>(env, |a, b| a + b),
+                (ScatterOp::Add, Elem::F64) => self.elements::<f64>(env, |a, b| a + b),
+                (ScatterOp::Add, Elem::I32 | Elem::U32) => self.elements::<u32>(env, u32::wrapping_add),
+                (ScatterOp::Set, Elem::F64) => self.elements::<u64>(env, |_, new| new),
+                (ScatterOp::Set, _) => self.elements::<u32>(env, |_, new| new),
+                (ScatterOp::Max, _) => self.each_row(env, level),
+            }
+        }
+    }
+
+    /// Combines elements of the size of `T`.
+    ///
+    /// # Safety
+    /// As for [`Scatter::run`].
+    unsafe fn elements<T: Copy>(&self, env: Env, combine: impl Fn(T, T) -> T) {
+        // SAFETY: `Step::each_span` gives `rows` and `num` elements, and the clamped row is below `rows`; the elements need
+        // no alignment.
+        unsafe {
+            let (dst, updates) = (env.at(self.dst).cast::<T>(), env.at(self.updates).cast::<T>());
+            let index = env.at(self.index).cast();
+            for i in 0..self.num {
+                let to = dst.add(clamped(index, i, self.rows));
+                to.write_unaligned(combine(to.read_unaligned(), updates.add(i).read_unaligned()));
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Scatter::run`].
+    unsafe fn each_row(&self, env: Env, level: Level) {
         let (add, max) = (sum_rows(level, self.elem), strip(level, StripOp::Max, self.elem));
         let bytes = self.len * self.elem.size();
         // SAFETY: `Step::each_span` gives the bytes of `rows` and of `num` rows, and the clamped row is below `rows`.
