@@ -6,7 +6,8 @@
 //! accuracy or speed (mean, softplus, silu, norms, normal samples).
 
 use super::{
-    Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Observer, Replay, ScalarFn, ScatterOp, Solve, Tiles, Triangle, indices,
+    Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Observer, Replay, ScalarFn, ScatterOp, Solve,
+    Tiles, Triangle, indices,
 };
 use std::sync::Arc;
 

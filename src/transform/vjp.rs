@@ -7,7 +7,9 @@
 
 use super::flow::{active_args, dependence, node_flows, num_values};
 use super::jvp::{AtExtremum, add, float_input, or_zero, spread};
-use super::{Cotangents, Set, TransformError, cond, custom, lu, partials, replay, scatter, tiles, triangular};
+use super::{
+    Cotangents, Set, TransformError, cond, custom, lu, partials, replay, scatter, tiles, triangular,
+};
 use crate::array::Shape;
 use crate::graph::{Builder, FactorOp, Func, LineOp, Node, NodeId, Op, ReduceOp, ScatterOp, Type};
 

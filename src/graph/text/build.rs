@@ -2,7 +2,8 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Op, Policy, ReduceOp, Replay, ScalarFn, ScatterOp, Solve, Taps, TileOut, Tiles, Triangle, Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Op, Policy,
+    ReduceOp, Replay, ScalarFn, ScatterOp, Solve, Taps, TileOut, Tiles, Triangle, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;

@@ -11,8 +11,8 @@ mod systems;
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Builder, CompareOp, FactorOp, Func, LineOp, Node, Op, ReduceOp, ScalarFn, ScatterOp, Type, UnaryOp,
-    interpret,
+    BinaryOp, Builder, CompareOp, FactorOp, Func, LineOp, Node, Op, ReduceOp, ScalarFn, ScatterOp, Type,
+    UnaryOp, interpret,
 };
 
 /// A value and the radius of each of its elements.

@@ -6,7 +6,8 @@ use crate::array::{Array, DType, Shape};
 use crate::graph::functions::Domain;
 use crate::graph::tests::arbitrary::{determined, regular};
 use crate::graph::{
-    BinaryOp, Builder, CompareOp, FactorOp, FloatFn, Func, LineOp, Literal, Margins, NodeId, Op, ReduceOp, ScalarFn, ScatterOp, Triangle, Type, UnaryOp,
+    BinaryOp, Builder, CompareOp, FactorOp, FloatFn, Func, LineOp, Literal, Margins, NodeId, Op, ReduceOp,
+    ScalarFn, ScatterOp, Triangle, Type, UnaryOp,
 };
 use std::sync::Arc;
 
