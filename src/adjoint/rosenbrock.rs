@@ -15,7 +15,7 @@ use crate::array::DType;
 use crate::ode::{
     Counts, Diagnosis, FieldFailure, MethodKind, Request, State, StiffStages, VectorField, eval,
 };
-use crate::tensor::linalg::{Factored, identity};
+use crate::tensor::linalg::Factored;
 use crate::tensor::{Tensor, jacobian, jvp};
 use std::sync::{Arc, OnceLock};
 
@@ -57,7 +57,7 @@ impl Rosenbrock {
 
     /// `M / gamma - h J`.
     pub(super) fn matrix(&self, h: &Tensor, j: &Tensor, gamma: f64) -> Tensor {
-        let mass = self.mass.clone().unwrap_or_else(|| identity(j.shape()[0], DType::F64));
+        let mass = self.mass.clone().unwrap_or_else(|| Tensor::eye(DType::F64, j.shape()[0]));
         without_infinities(&(mass * (1.0 / gamma) - h * j))
     }
 

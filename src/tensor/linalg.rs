@@ -148,7 +148,7 @@ pub fn det(a: &Tensor) -> Tensor {
     let n = order("det", a);
     let of = program(&[a], &mut |x| {
         let (top, permutation) = factors(&x[0], n);
-        vec![sign_of(inversions(&permutation, n)) * product(&diagonal(&top, n))]
+        vec![sign_of(inversions(&permutation, n)) * top.diagonal().prod_axes(&[a.rank() - 2])]
     });
     of.into_iter().next().expect("invariant: a determinant")
 }
@@ -173,9 +173,9 @@ pub fn slogdet(a: &Tensor) -> (Tensor, Tensor) {
     let n = order("slogdet", a);
     let of = program(&[a], &mut |x| {
         let (top, permutation) = factors(&x[0], n);
-        let pivots = diagonal(&top, n);
+        let pivots = top.diagonal();
         let negative = pivots.lt(0.0).cast(a.dtype()).sum_last();
-        let size = product(&pivots.sign().abs());
+        let size = pivots.sign().abs().prod_axes(&[a.rank() - 2]);
         vec![sign_of(inversions(&permutation, n) + negative) * size, pivots.abs().ln().sum_last()]
     });
     let [sign, log] = of.try_into().expect("invariant: two results");
@@ -197,7 +197,7 @@ pub fn slogdet(a: &Tensor) -> (Tensor, Tensor) {
 pub fn inverse(a: &Tensor) -> Tensor {
     let n = order("inverse", a);
     let of = program(&[a], &mut |x| {
-        vec![solution(&x[0], &identity(n, a.dtype()).broadcast_to(a.shape().clone()))]
+        vec![solution(&x[0], &Tensor::eye(a.dtype(), n).broadcast_to(a.shape().clone()))]
     });
     of.into_iter().next().expect("invariant: an inverse")
 }
@@ -252,17 +252,6 @@ fn symmetric(a: &Tensor) -> Tensor {
     (a + turned(a)) * 0.5
 }
 
-/// The identity matrix of order n.
-pub(crate) fn identity(n: usize, dtype: DType) -> Tensor {
-    place(n, |i, j| i.eq(j)).cast(dtype)
-}
-
-/// The diagonal, `[.., n]`.
-fn diagonal(x: &Tensor, n: usize) -> Tensor {
-    let zero = Tensor::scalar(x.dtype(), 0.0);
-    place(n, |i, j| i.eq(j)).broadcast_to(x.shape().clone()).select(x, &zero).sum_last()
-}
-
 /// The number of pairs of each permutation `[.., n]` that are not in order.
 fn inversions(permutation: &Tensor, n: usize) -> Tensor {
     let last = permutation.rank();
@@ -280,20 +269,6 @@ fn inversions(permutation: &Tensor, n: usize) -> Tensor {
 fn sign_of(count: Tensor) -> Tensor {
     let half = &count * 0.5;
     1.0 - (&half - half.floor()) * 4.0
-}
-
-/// The product over the last axis, by halves.
-fn product(x: &Tensor) -> Tensor {
-    let axis = x.rank() - 1;
-    let mut x = x.clone();
-    while x.shape()[axis] > 1 {
-        let len = x.shape()[axis];
-        let (first, second, rest) =
-            (x.slice(axis, 0..len / 2), x.slice(axis, len / 2..len / 2 * 2), x.slice(axis, len / 2 * 2..len));
-        x = Tensor::concat(&[&(first * second), &rest], axis);
-    }
-    let shape = x.shape().without_axes(&[axis]);
-    if x.shape()[axis] == 0 { Tensor::full(x.dtype(), shape, 1.0) } else { x.reshape(shape) }
 }
 
 #[cfg(test)]

@@ -43,8 +43,7 @@ mod tests {
     fn system(p: &Tensor, by_product: bool) -> Factored {
         let n = p.size();
         let (column, q) = (p.reshape([n, 1]), Tensor::iota(DType::F64, [1, n], 1).cos());
-        let a =
-            super::super::identity(n, DType::F64) * (p.square() + 3.0).reshape([n, 1]) + column.matmul(&q);
+        let a = Tensor::eye(DType::F64, n) * (p.square() + 3.0).reshape([n, 1]) + column.matmul(&q);
         let of = Factored::of(&a);
         let times = |v: &Tensor| (column.square() + 3.0) * v + &column * q.matmul(v);
         if by_product { of.with_product(times) } else { of }

@@ -1,6 +1,6 @@
 //! Eigenvalues and eigenvectors of symmetric matrices.
 
-use super::{diagonal, identity, order, program, symmetric, turned};
+use super::{order, program, symmetric, turned};
 use crate::graph::{FactorOp, Op};
 use crate::tensor::{Tensor, custom_derivatives};
 
@@ -76,9 +76,9 @@ fn parts(name: &str, a: &Tensor) -> [Tensor; 2] {
     let rule = rule.jvp(move |_, (w, v), da| {
         let m = turned(v).matmul(&symmetric(da)).matmul(v);
         let gaps = w.expand_dims(axis) - w.expand_dims(axis + 1);
-        let one = identity(n, da.dtype());
+        let one = Tensor::eye(da.dtype(), n);
         let f = 1.0 / (gaps + &one) - &one;
-        (diagonal(&m, n), v.matmul(&(f * m)))
+        (m.diagonal(), v.matmul(&(f * m)))
     });
     program(&[a], &mut |x| <[Tensor; 2]>::from(rule.call(&x[0])).to_vec())
         .try_into()

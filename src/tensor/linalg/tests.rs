@@ -14,7 +14,7 @@ fn drawn(draw: &mut Draw, shape: &[usize]) -> Tensor {
 /// A regular matrix for each index of the batch axes.
 fn matrices(draw: &mut Draw, lead: &[usize], n: usize) -> Tensor {
     let shape = [lead, &[n, n]].concat();
-    drawn(draw, &shape) + identity(n, DType::F64).broadcast_to(shape) * 3.0
+    drawn(draw, &shape) + Tensor::eye(DType::F64, n).broadcast_to(shape) * 3.0
 }
 
 fn off(a: &Tensor, b: &Tensor) -> f64 {
@@ -82,7 +82,7 @@ fn factors_determinants_and_inverses_of_drawn_matrices() {
             }
         }
         let a = matrices(&mut draw, &lead, n);
-        let one = identity(n, DType::F64).broadcast_to(shape);
+        let one = Tensor::eye(DType::F64, n).broadcast_to(shape);
         assert!(off(&a.matmul(&inverse(&a)), &one) < 1e-13);
     }
 }
