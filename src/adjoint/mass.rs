@@ -186,7 +186,7 @@ impl Constraints {
         });
         let start = [start.clone(), number(1.0), number(RUNNING), number(0.0)];
         let mut end =
-            repeat(&Trip { traced: &trip, num_carry: 0, counts: None }, &start, (0, Policy::Direct));
+            repeat(&Trip { traced: &trip, num_carry: 0, flag_of_trip: None }, &start, (0, Policy::Direct));
         let (component, code) = (end.remove(3), end.remove(2));
         [end.remove(0), code, component]
     }

@@ -1,4 +1,5 @@
-//! Type inference. This file, with `conv`, `lu` and `signature`, defines which operands an op takes.
+//! Type inference. This file, with `conv`, `factor`, `systems`, `lines`, `scatter` and `signature`, defines which operands an
+//! op takes.
 
 use super::{BinaryOp, Literal, MAX_ROWS, Op, SearchValues, Type, UnaryOp, conv, factor, systems};
 use crate::array::{DType, Shape};

@@ -68,27 +68,32 @@ macro_rules! at {
     };
 }
 
+/// The number, or the largest one if it is larger: it then is beyond every axis.
+fn wide(place: impl TryInto<i64>) -> i64 {
+    place.try_into().unwrap_or(i64::MAX)
+}
+
 macro_rules! from_numbers {
     ($($number:ty)*) => { $(
         impl From<$number> for At {
-            fn from(place: $number) -> At { At::Place(place as i64) }
+            fn from(place: $number) -> At { At::Place(wide(place)) }
         }
         impl From<Range<$number>> for At {
-            fn from(r: Range<$number>) -> At { range(Some(r.start as i64), Some(r.end as i64), false) }
+            fn from(r: Range<$number>) -> At { range(Some(wide(r.start)), Some(wide(r.end)), false) }
         }
         impl From<RangeInclusive<$number>> for At {
             fn from(r: RangeInclusive<$number>) -> At {
-                range(Some(*r.start() as i64), Some(*r.end() as i64), true)
+                range(Some(wide(*r.start())), Some(wide(*r.end())), true)
             }
         }
         impl From<RangeFrom<$number>> for At {
-            fn from(r: RangeFrom<$number>) -> At { range(Some(r.start as i64), None, false) }
+            fn from(r: RangeFrom<$number>) -> At { range(Some(wide(r.start)), None, false) }
         }
         impl From<RangeTo<$number>> for At {
-            fn from(r: RangeTo<$number>) -> At { range(None, Some(r.end as i64), false) }
+            fn from(r: RangeTo<$number>) -> At { range(None, Some(wide(r.end)), false) }
         }
         impl From<RangeToInclusive<$number>> for At {
-            fn from(r: RangeToInclusive<$number>) -> At { range(None, Some(r.end as i64), true) }
+            fn from(r: RangeToInclusive<$number>) -> At { range(None, Some(wide(r.end)), true) }
         }
     )* };
 }

@@ -298,8 +298,9 @@ impl fmt::Display for NanReport {
         write!(f, "`{}` in the {pass} pass", self.op)?;
         if let Some((step, t)) = self.step {
             // The step times of a loop are the numbers of its trips.
-            let trip = if t == step as f64 { format!("trip {step} of a loop, or ") } else { String::new() };
-            write!(f, ", in {trip}step {step} of a solve, which starts at t={},", crate::ode::shown(t))?;
+            let trip =
+                if t == step as f64 { format!(" or in trip {step} of a loop,") } else { String::new() };
+            write!(f, ", in step {step} of a solve, which starts at t={},{trip}", crate::ode::shown(t))?;
         }
         if let Some(row) = self.row {
             write!(f, " in the tile that starts at row {row}")?;

@@ -1,7 +1,7 @@
 //! Tensors of counted numbers: ranges, identity matrices, one-hot rows.
 
 use super::Tensor;
-use crate::array::{Array, DType};
+use crate::array::{Array, DType, Shape};
 
 impl Tensor {
     /// The numbers from `start` on in steps of `step`, before `end`: `start + i step` for `i` below `(end - start) / step`.
@@ -63,7 +63,14 @@ fn arange(dtype: DType, [start, end, step]: [f64; 3]) -> Tensor {
         start.is_finite() && end.is_finite() && step.is_finite() && step != 0.0,
         "arange from {start} to {end} in steps of {step}: the numbers must be finite, and the step not 0"
     );
-    let numbers: Vec<f64> = (0..count.max(0.0) as usize).map(|i| start + i as f64 * step).collect();
+    assert!(
+        count < Shape::MAX_SIZE as f64,
+        "arange from {start} to {end} in steps of {step}: {count} elements are more than a tensor can have"
+    );
+    // Rounding may count one element too many.
+    let is_before = |x: &f64| if step > 0.0 { *x < end } else { *x > end };
+    let all = (0..count.max(0.0) as usize).map(|i| start + i as f64 * step);
+    let numbers: Vec<f64> = all.take_while(is_before).collect();
     Tensor::from(numbers).cast(dtype)
 }
 
@@ -74,7 +81,9 @@ mod tests {
 
     #[test]
     fn ranges_end_before_their_end() {
-        for (start, end, step) in [(0.0, 0.0, 1.0), (3.0, 1.0, 1.0), (0.0, 1.0, 0.3), (2.0, -2.0, -1.5)] {
+        for (start, end, step) in
+            [(0.0, 0.0, 1.0), (3.0, 1.0, 1.0), (0.0, 1.0, 0.3), (2.0, -2.0, -1.5), (1.0, 1.3, 0.1)]
+        {
             let got = Tensor::arange(DType::F64, start, end, step).to_vec();
             let inside = |i: usize| (start + i as f64 * step - end) * f64::signum(step) < 0.0;
             let count = (0..100).take_while(|&i| inside(i)).count();
@@ -82,6 +91,8 @@ mod tests {
             assert_eq!(got, want, "{start} {end} {step}");
         }
         assert_eq!(Tensor::arange(DType::F32, 0, 3, 1).dtype(), DType::F32);
+        let said = refusal(|| Tensor::arange(DType::F64, -1e308, 1e308, 1e-3));
+        assert!(said.ends_with("inf elements are more than a tensor can have"), "{said}");
         let said = refusal(|| Tensor::arange(DType::I32, 0, 3, 0));
         assert!(said.starts_with("arange from 0 to 3 in steps of 0"), "{said}");
     }

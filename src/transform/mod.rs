@@ -25,7 +25,7 @@ mod tiles;
 mod triangular;
 mod vjp;
 
-pub use batch::{Searches, batch, batch_with};
+pub use batch::{Searches, batch, batch_with, has_loops};
 pub use bodies::{plain_replay, plain_search, used_inputs};
 pub use custom::inline_custom;
 pub use flow::depends_on;
@@ -78,9 +78,9 @@ fn placed(num: usize, at: &[usize], values: impl IntoIterator<Item = NodeId>) ->
 pub enum TransformError {
     /// A reverse derivative of a reverse derivative through a solve that does not store every state.
     #[error(
-        "no reverse derivative of a gradient through a solve with the adjoint `{adjoint}`, \
-         which does not store every state; use the adjoint `Direct` (of a loop: `store_all`), or take this \
-         derivative forward (jvp of the gradient)"
+        "no reverse derivative of a gradient through a solve with the adjoint `{adjoint}`, or a loop like it, \
+         which does not store every state; use the adjoint `Direct` (of a `Scan` or `WhileLoop`: `store_all`), or \
+         take this derivative forward (jvp of the gradient)"
     )]
     SecondReverse {
         /// The adjoint of the solve.

@@ -12,8 +12,8 @@ impl Key {
     /// a: a positive number, or a tensor that broadcasts to the shape. For a rate r divide by r, for a scale s multiply by s.
     ///
     /// # Numerics
-    /// The derivative with respect to a is NaN. For a below about 0.02 a sample may underflow to 0. If a is 0, negative or
-    /// NaN, the sample is NaN.
+    /// The derivative with respect to a is NaN. For a below about 0.02 a sample may underflow to 0. If a is 0, negative,
+    /// infinite or NaN, the sample is NaN.
     ///
     /// # Panics
     /// If a does not broadcast to the shape.
@@ -82,8 +82,8 @@ fn sample(key: &Key, a: &Tensor) -> Tensor {
         (i + 1, is_done.or(&is_accepted), next)
     };
     let none = Tensor::full(dtype, shape.clone(), f64::NAN);
-    // Nothing is accepted for a concentration that is not positive.
-    let is_void = a.gt(0.0).not();
+    // Nothing is accepted for a concentration that is not positive, or is infinite.
+    let is_void = a.gt(0.0).and(&a.is_finite()).not();
     let (_, _, x) =
         while_loop(|(_, is_done, _): &_| is_done.all().not(), round, &(Tensor::from(0), is_void, none));
     let boost = (1.0 - boosts.uniform_of(dtype, shape)).ln() / a;

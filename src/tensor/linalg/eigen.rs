@@ -21,7 +21,7 @@ use crate::tensor::{Tensor, custom_derivatives};
 ///
 /// # Numerics
 /// The error of an eigenvalue is a few units of rounding of the largest one. A small eigenvalue beside a large one
-/// therefore has few correct digits.
+/// therefore has few correct digits. Subnormal numbers count as 0.
 ///
 /// # Panics
 /// If a is not a square matrix, or a batch of them, of floats.

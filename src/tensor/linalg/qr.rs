@@ -8,7 +8,8 @@ use crate::tensor::{Tensor, custom_derivatives};
 
 /// The factors of each matrix, `a = q r`: the columns of q are orthonormal, and r is upper triangular.
 ///
-/// The signs are those of LAPACK, which NumPy and JAX use. A diagonal element of r may be negative.
+/// The signs are those of LAPACK, which NumPy and JAX use, unless the elements of a column below the diagonal are so small
+/// beside the others that their squares are 0. A diagonal element of r may be negative.
 ///
 /// With `w = q^T da1 r1^-1` for the first k columns da1 and r1, and the antisymmetric matrix z whose lower triangle is
 /// that of w, the derivatives are `dq = da1 r1^-1 + q (z - w)` and `dr = q^T da - z r`. They are not finite if r1 is singular:

@@ -64,7 +64,7 @@ fn a_trip_of_a_loop_is_named_by_its_number() {
         let of = Scan::new(sum).checkpoints(Checkpoints::Count(checkpoints));
         let it = found(|x: &Tensor| of.call(&Tensor::from(0.0), x).0, &rows);
         assert_eq!((it.pass, it.step), (DiffPass::Backward, Some((3, 3.0))), "{it}");
-        assert!(it.to_string().contains(", in trip 3 of a loop, or step 3 of a solve,"), "{it}");
+        assert!(it.to_string().contains(" or in trip 3 of a loop,"), "{it}");
         let it = found(|x: &Tensor| of.call(&Tensor::from(0.0), &(x - 1.0)).1.sum(), &rows);
         assert_eq!((it.op.as_str(), it.pass, it.step), ("sqrt", DiffPass::Forward, Some((3, 3.0))), "{it}");
     }

@@ -30,7 +30,7 @@ enum Stored {
     #[default]
     Fitting,
     All,
-    Some(Checkpoints),
+    Few(Checkpoints),
 }
 
 impl Stored {
@@ -38,7 +38,7 @@ impl Stored {
     fn policy(self, bytes: usize, num_trips: Option<usize>) -> Policy {
         match self {
             Stored::All => Policy::Direct,
-            Stored::Some(checkpoints) => Policy::Checkpoint(checkpoints),
+            Stored::Few(checkpoints) => Policy::Checkpoint(checkpoints),
             Stored::Fitting => match num_trips {
                 Some(n) if bytes.saturating_mul(n) <= STORED_BYTES => Policy::Direct,
                 _ => Policy::Checkpoint(Checkpoints::Auto),

@@ -17,8 +17,9 @@ use std::ops::Range;
 /// weights, are captured.
 ///
 /// The derivative is exact, in forward and in reverse mode. By default every state is stored if all of them fit into 32
-/// MiB. Otherwise those that fit are stored, and a backward pass computes the others again. [`Scan`] offers further
-/// choices. In [`vmap`](crate::tensor::vmap), all examples share one loop.
+/// MiB. Otherwise those that fit are stored, a backward pass computes the others again, and the gradient has no reverse
+/// derivative. [`Scan`] offers further choices. In [`vmap`](crate::tensor::vmap), all examples share one loop; the 32 MiB are
+/// those of one example.
 ///
 /// # Shapes and units
 /// Leaves of `xs` are `[n, ..]`, of a row `[..]`; a leaf `[..]` of y becomes `[n, ..]`.
@@ -88,10 +89,10 @@ impl<F> Scan<F> {
     /// Stores fewer states; a backward pass computes the others again. Derivatives are bitwise equal for every choice.
     #[must_use]
     pub fn checkpoints(self, checkpoints: Checkpoints) -> Self {
-        Scan { stored: Stored::Some(checkpoints), ..self }
+        Scan { stored: Stored::Few(checkpoints), ..self }
     }
 
-    /// Stores every state. Only then a reverse derivative has a reverse derivative.
+    /// Stores every state, however many. A reverse derivative of a reverse derivative needs them all.
     #[must_use]
     pub fn store_all(self) -> Self {
         Scan { stored: Stored::All, ..self }
@@ -115,7 +116,8 @@ impl<F> Scan<F> {
 
 /// Applies `f` to the number of the trip and a state: `for i in range { x = f(i, x) }`. Returns the last state.
 ///
-/// i is an i32 tensor of rank 0. Otherwise the loop is a [`scan`] without rows.
+/// i is an i32 tensor of rank 0. Otherwise the loop is a [`scan`] without rows. To choose the stored states, use [`Scan`] over
+/// `Tensor::iota(DType::I32, [n], 0)`.
 ///
 /// # Errors
 /// As for [`scan`].

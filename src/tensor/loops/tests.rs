@@ -65,14 +65,19 @@ fn loss(end: &Tensor, k: &Tensor, ys: &Tensor) -> Tensor {
     end.square().sum() * (k + 1) + (ys * weights).sum()
 }
 
+/// The largest number; infinity if one is NaN.
+fn largest(numbers: impl Iterator<Item = f64>) -> f64 {
+    numbers.map(|x| if x.is_nan() { f64::INFINITY } else { x }).fold(0.0, f64::max)
+}
+
 /// The largest difference, relative to the larger of the numbers and 1.
 fn off(a: &[Tensor], b: &[Tensor]) -> f64 {
     let one = |(a, b): (&Tensor, &Tensor)| {
         assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()));
         let pairs = a.to_vec().into_iter().zip(b.to_vec());
-        pairs.map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(0.0, f64::max)
+        largest(pairs.map(|(a, b)| (a - b).abs() / (1.0 + b.abs())))
     };
-    a.iter().zip(b).map(one).fold(0.0, f64::max)
+    largest(a.iter().zip(b).map(one))
 }
 
 fn leaves(x: &Args) -> Vec<Tensor> {
@@ -114,16 +119,34 @@ fn a_scan_equals_its_trips_written_out() {
         let stored = match draw.below(4) {
             0 => Stored::All,
             1 => Stored::Fitting,
-            2 => Stored::Some(Checkpoints::Auto),
-            _ => Stored::Some(Checkpoints::Count(1 + draw.below(4))),
+            2 => Stored::Few(Checkpoints::Auto),
+            _ => Stored::Few(Checkpoints::Count(1 + draw.below(4))),
         };
-        let is_direct = !matches!(stored, Stored::Some(_));
+        let is_direct = !matches!(stored, Stored::Few(_));
         let of = Case { num, labels: Tensor::from(labels), stored, is_reversed: draw.coin() };
         let tol = if dtype == DType::F32 { 2e-4 } else { 1e-11 };
         let (got, want) =
             (all(|x| of.looped(x), &x, &v, is_direct), all(|x| of.unrolled(x), &x, &v, is_direct));
         assert!(off(&got, &want) < tol, "case {case}, {num} x {m}, {stored:?}: {:e}", off(&got, &want));
         let which = draw.below(3);
+        // Integer rows are read from the whole tensor, also if they are mapped.
+        let labels = Tensor::stack(&[&of.labels, &((&of.labels + 1).rem(3))]);
+        let by_label = |of: &Case, looped: bool| {
+            let loss = |x: &Args| if looped { of.looped(x) } else { of.unrolled(x) };
+            leaves(&vmap(
+                |l: &Tensor| {
+                    let of = Case { labels: l.clone(), ..of.clone() };
+                    grad(|x: &Args| if looped { of.looped(x) } else { of.unrolled(x) }, &x)
+                },
+                &labels,
+            ))
+            .into_iter()
+            .chain([loss(&x)])
+            .collect::<Vec<_>>()
+        };
+        if case % 4 == 0 && num > 0 {
+            assert!(off(&by_label(&of, true), &by_label(&of, false)) < tol, "case {case}, mapped labels");
+        }
         if num > 0 {
             let at = |one: &Tensor| {
                 let mut all = leaves(&x);
@@ -189,7 +212,7 @@ fn a_while_loop_equals_its_trips_written_out() {
         let stored = match draw.below(3) {
             0 => Stored::All,
             1 => Stored::Fitting,
-            _ => Stored::Some(Checkpoints::Count(1 + draw.below(4))),
+            _ => Stored::Few(Checkpoints::Count(1 + draw.below(4))),
         };
         let num = count(&x.0, &x.1, most);
         let (f, g) = (wander(stored, most), wander_unrolled(num));
@@ -254,6 +277,32 @@ fn loops_nest_and_run_inside_jit_and_cond() {
     assert_eq!(squares.to_vec(), [3.0, 8.0]);
     let gradient = grad(|x: &Tensor| map(|x: &Tensor| x.powi(3), x).sum(), &Tensor::from([1.0, 2.0]));
     assert_eq!(gradient.to_vec(), [3.0, 12.0]);
+}
+
+/// The inner loop does not end at 0, and the outer condition does not hold there.
+#[test]
+fn a_loop_whose_condition_never_holds_does_not_run_its_function() {
+    let odd = |n: &Tensor| while_loop(|n: &Tensor| n.rem(2).eq(0), |n: &Tensor| n.div_floor(2), n);
+    let count = |n: &Tensor| {
+        let step = |(n, k): &(Tensor, Tensor)| (odd(n) - 1, k + 1);
+        while_loop(|(n, _): &(Tensor, Tensor)| n.gt(0), step, &(n.clone(), Tensor::from(0))).1
+    };
+    let all: Vec<f64> = [0, 1, 12, 7].map(|n| count(&Tensor::from(n)).item()).to_vec();
+    assert_eq!(all, [0.0, 1.0, 2.0, 3.0]);
+    let calls = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = calls.clone();
+    let watched = jit(move |x: Tensor| {
+        let counted = counted.clone();
+        let seen = move |_: crate::tensor::extra::CallbackValue<'_>| {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        };
+        while_loop(|x: &Tensor| x.lt(3.0), |x: &Tensor| x.debug_callback(seen.clone()) + 1.0, &x)
+    });
+    for (x, want) in [(5.0, 0), (0.5, 3)] {
+        calls.store(0, std::sync::atomic::Ordering::Relaxed);
+        watched.call(x).unwrap();
+        assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), want);
+    }
 }
 
 #[test]

@@ -85,17 +85,18 @@ fn looped(of: &Trips, body: &Traced, init: &[Tensor], rows: &[Tensor]) -> (Vec<T
     let (mut bodies, captures) =
         align(&[&Traced { func: func.clone(), captures: captures.clone(), num_outputs }]);
     let body = with_rows_last(&bodies.remove(0), init.len(), rows.len());
-    let taps = Taps { every: 1, groups: of.num, ..Taps::default() };
+    // Each trip holds a row, if there are rows.
+    let has_rows = rows.len() + num_outputs > init.len();
+    let taps = if has_rows { Taps { every: 1, groups: of.num, ..Taps::default() } } else { Taps::default() };
     let operands =
         ReplayOperands { carry: init.to_vec(), captures, rows: rows.to_vec(), ..ReplayOperands::default() };
     let args = operands.clone().join();
     let (mut b, ids) = Builder::with_inputs(&types(&args));
     let schedule = schedule(&mut b, of.num, taps);
-    let num_at_rows = rows.len() + num_outputs - init.len();
     let l = Replay {
         num_carry: init.len(),
         num_rows: rows.len(),
-        num_tap_rows: if num_at_rows > 0 { of.num } else { 0 },
+        num_tap_rows: taps.num_rows(),
         policy: of.stored.policy(bytes(init), Some(of.num)),
         ..Replay::new(body)
     };
@@ -129,9 +130,11 @@ fn schedule(b: &mut Builder, num: usize, taps: Taps) -> NodeId {
     let end = attempt.splat(DType::F64, [], num as f64);
     let goes_on = attempt.compare(crate::graph::CompareOp::Lt, after, end);
     let yes = attempt.splat(DType::Bool, [], 1.0);
-    let attempt = attempt.finish(&[yes, goes_on, yes, after, yes]);
-    let (step, x) = Builder::with_inputs(&trip_types());
-    let step = step.finish(&x[..1]);
+    let tapped = &[yes][..usize::from(taps.groups > 0)];
+    let attempt = attempt.finish(&[&[yes, goes_on, yes, after], tapped].concat());
+    let (mut step, _) = Builder::with_inputs(&trip_types());
+    let yes = step.splat(DType::Bool, [], 1.0);
+    let step = step.finish(&[yes][..tapped.len()]);
     let s = Solve {
         attempt,
         step,

@@ -65,10 +65,10 @@ impl<P, F> WhileLoop<P, F> {
     /// Stores fewer states; a backward pass computes the others again. Derivatives are bitwise equal for every choice.
     #[must_use]
     pub fn checkpoints(self, checkpoints: Checkpoints) -> Self {
-        WhileLoop { stored: Stored::Some(checkpoints), ..self }
+        WhileLoop { stored: Stored::Few(checkpoints), ..self }
     }
 
-    /// Stores every state. Only then a reverse derivative has a reverse derivative.
+    /// Stores every state, however many. A reverse derivative of a reverse derivative needs them all.
     #[must_use]
     pub fn store_all(self) -> Self {
         WhileLoop { stored: Stored::All, ..self }
@@ -125,7 +125,8 @@ fn repeated(body: &Traced, start: &[Tensor], is_first: Tensor, stored: Stored) -
         out
     });
     let policy = stored.policy(bytes(&state), None);
-    let mut end = repeat(&Trip { traced: &traced, num_carry, counts: Some(num_carry) }, &state, (0, policy));
+    let mut end =
+        repeat(&Trip { traced: &traced, num_carry, flag_of_trip: Some(num_carry) }, &state, (0, policy));
     if has_checks {
         Check { values: end.swap_remove(num_carry - 1) }.settle()?;
     }

@@ -1,5 +1,6 @@
 //! Elements and rows of any axis, by indices.
 
+use super::wrapped;
 use crate::array::{DType, Shape};
 use crate::tensor::Tensor;
 
@@ -115,8 +116,8 @@ impl Tensor {
         self.reshape([outer * n, inner]).take_clamped(&Tensor::from(index)).reshape(shape)
     }
 
-    /// `len` elements of an axis from a place on that is known when the program runs. The place is clamped, so that all of them
-    /// are there.
+    /// `len` elements of an axis from a place on that is known when the program runs. A negative place counts from the end. The
+    /// place is then clamped, so that all elements are there.
     ///
     /// # Shapes and units
     /// x `[.., n, ..]`; start: one number; y `[.., len, ..]`.
@@ -181,7 +182,8 @@ impl Tensor {
         let n = self.shape()[axis];
         assert!(len <= n, "{name}: axis {axis} of {} has {n} elements, not {len}", self.ty());
         assert!(start.size() == 1, "{name}: the start {} is not one number", start.ty());
-        start.cast(DType::I32).reshape(Shape::scalar()).clip(0, (n - len) as i32)
+        let start = start.reshape(Shape::scalar());
+        if n == 0 { start.cast(DType::I32) * 0 } else { wrapped(&start, n).clip(0, (n - len) as i32) }
     }
 }
 
@@ -261,7 +263,8 @@ mod tests {
             let n = x.shape()[axis];
             for len in 0..=n {
                 for start in -2..=n as i32 + 1 {
-                    let from = start.clamp(0, (n - len) as i32) as usize;
+                    let from = if start < 0 { start + n as i32 } else { start };
+                    let from = from.clamp(0, (n - len) as i32) as usize;
                     let read = jit(move |x: Tensor, s: Tensor| x.dynamic_slice(axis, &s, len));
                     let got = read.call(&x, Tensor::from(start)).unwrap();
                     assert_eq!(got.to_vec(), x.slice(axis, from..from + len).to_vec());

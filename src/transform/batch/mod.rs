@@ -130,7 +130,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
 }
 
 /// Whether a function contains searches, loops or tiles.
-fn has_loops(f: &Func) -> bool {
+pub fn has_loops(f: &Func) -> bool {
     f.nodes().iter().any(|node| match &node.op {
         Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) => true,
         Op::Custom(c) => has_loops(&c.body),

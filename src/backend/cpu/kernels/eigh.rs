@@ -69,19 +69,21 @@ impl<T: Scalar, const FUSED: bool> Factorization<T> for Order<FUSED> {
         E::load(level, a, n * n, rows);
         let (values, rest) = rest.split_at_mut(n);
         let (off, sums) = rest.split_at_mut(n);
+        let half = E::of(T::near(0.5));
+        for i in 0..n {
+            for j in 0..=i {
+                // The sum of two entries could overflow.
+                let x = rows[i * n + j].mul(half).add(rows[j * n + i].mul(half));
+                (rows[i * n + j], rows[j * n + i]) = (x, x);
+            }
+        }
         // The sum is 0, or NaN if an entry is not finite.
         let (mut most, mut sum) = (E::zero(), E::zero());
         for &x in &*rows {
             (most, sum) = (most.larger(x.magnitude()), sum.add(x.mul(E::zero())));
         }
         let scale = most.scale();
-        let half = E::of(T::near(0.5)).div(scale);
-        for i in 0..n {
-            for j in 0..=i {
-                let x = rows[i * n + j].mul(half).add(rows[j * n + i].mul(half));
-                (rows[i * n + j], rows[j * n + i]) = (x, x);
-            }
-        }
+        multiply(rows, E::one().div(scale));
         tridiagonalize::<E, FUSED>(n, rows, (values, off), sums);
         accumulate::<E, FUSED>(n, rows);
         let is_found = diagonalize::<E, FUSED>(n, rows, values, off);
@@ -164,10 +166,11 @@ fn accumulate<E: Number, const FUSED: bool>(n: usize, rows: &mut [E]) {
     }
 }
 
-/// Makes the tridiagonal matrix diagonal by rotations, which `rows` collect. The result tells whether a step limit was not
-/// reached.
+/// Makes the tridiagonal matrix diagonal by rotations, which `rows` collect. The result tells whether the step limit was not
+/// reached. A matrix that reaches it has no further entries beside the diagonal, so that it does not stop the others.
 #[inline(always)]
 fn diagonalize<E: Number, const FUSED: bool>(n: usize, rows: &mut [E], d: &mut [E], e: &mut [E]) -> E::Mask {
+    let mut is_found = E::zero().less(E::one());
     for l in 0..n {
         for steps in 0..=MAX_STEPS {
             let part = Part::of(l, n, d, e);
@@ -175,12 +178,15 @@ fn diagonalize<E: Number, const FUSED: bool>(n: usize, rows: &mut [E], d: &mut [
                 break;
             }
             if steps == MAX_STEPS {
-                return E::not(E::zero().less(part.len));
+                let is_stuck = E::zero().less(part.len);
+                is_found = E::both(is_found, E::not(is_stuck));
+                e.iter_mut().for_each(|x| *x = E::choose(is_stuck, E::zero(), *x));
+                break;
             }
             step::<E, FUSED>(n, (l, &part), rows, (d, e));
         }
     }
-    E::zero().less(E::one())
+    is_found
 }
 
 /// The rows l, l + 1, .. of a tridiagonal matrix up to the first negligible entry beside the diagonal.
@@ -197,7 +203,8 @@ impl<E: Number> Part<E> {
     #[inline(always)]
     fn of(l: usize, n: usize, d: &[E], e: &[E]) -> Part<E> {
         let half_unit = E::of(E::Elem::EPSILON.mul(E::Elem::near(0.5)));
-        let least = E::of(E::Elem::SMALL.mul(E::Elem::SMALL));
+        // The largest entry of the matrix is near 1, so smaller entries are no larger than its rounding errors.
+        let least = E::of(E::Elem::SMALL.add(E::Elem::SMALL));
         let mut part = Part { len: E::zero(), last: d[l], end: l };
         let mut is_inside = E::zero().less(E::one());
         for i in l..n - 1 {
@@ -222,7 +229,7 @@ fn step<E: Number, const FUSED: bool>(
     rows: &mut [E],
     (d, e): (&mut [E], &mut [E]),
 ) {
-    let (zero, one) = (E::zero(), E::one());
+    let (zero, one, small) = (E::zero(), E::one(), E::of(E::Elem::SMALL));
     let ratio = d[l + 1].sub(d[l]).div(e[l].add(e[l]));
     let root = plus::<E, FUSED>(one, ratio, ratio).sqrt();
     let signed = E::choose(ratio.less(zero), root.neg(), root);
@@ -234,11 +241,12 @@ fn step<E: Number, const FUSED: bool>(
         let is_inside = E::both(is_on, place.less(part.len));
         let (f, b) = (sine.mul(e[i]), cosine.mul(e[i]));
         let radius = plus::<E, FUSED>(f.mul(f), g, g).sqrt();
-        // The first rotation of a step makes an entry beside the diagonal zero. So does one by a radius of 0, which ends it.
+        // The first rotation of a step makes an entry beside the diagonal zero. So does one by a negligible radius, which ends
+        // the step: its squares may be 0.
         let is_later = place.add(one).less(part.len);
         e[i + 1] = E::choose(is_inside, E::choose(is_later, radius, zero), e[i + 1]);
-        let moves = E::both(is_inside, zero.less(radius));
-        let stops = E::both(is_inside, E::not(zero.less(radius)));
+        let moves = E::both(is_inside, small.less(radius));
+        let stops = E::both(is_inside, E::not(small.less(radius)));
         d[i + 1] = E::choose(stops, d[i + 1].sub(shift), d[i + 1]);
         is_on = E::both(is_on, E::not(stops));
         let (s, c) = (f.div(radius), g.div(radius));

@@ -82,7 +82,7 @@ pub trait Scalar: Number<Elem = Self, Mask = bool> + PartialOrd + Default {
     const INFINITY: Self;
     /// The distance from 1 to the next float.
     const EPSILON: Self;
-    /// The square of a smaller number may lose digits; the square of its inverse may overflow.
+    /// The square of this number times the rounding unit is still normal, and the square of its inverse does not overflow.
     const SMALL: Self;
     /// The number of a group of matrices.
     type Lanes: Number<Elem = Self>;
@@ -341,8 +341,8 @@ macro_rules! numbers {
 }
 
 numbers! {
-    f32, u32, gemm_f32, transpose_4, 1e-15;
-    f64, u64, gemm_f64, transpose_8, 1e-140;
+    f32, u32, gemm_f32, transpose_4, 1e-12;
+    f64, u64, gemm_f64, transpose_8, 1e-137;
 }
 
 /// The number of floats that the work on `count` matrices side by side needs, with `work` per matrix; 0 if they are factored

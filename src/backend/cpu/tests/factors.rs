@@ -3,8 +3,9 @@
 //!
 //! Ranges: orders 0 to 70 (several blocks of a Cholesky factorization), 0 to 12 in batches (matrices side by side); no batch
 //! axes, one of 0, 1, 7 or 17 matrices, and two axes; tall and wide matrices; f32 and f64; entries drawn uniformly, of
-//! magnitudes 1e-18 to 1e18, of low rank, zeros, whole numbers, one NaN or infinite entry; every CPU level and the
-//! interpreter.
+//! magnitudes 1e-18 to 1e18, of low rank, zeros, whole numbers, products of two vectors of whole numbers (ones, too), rows and
+//! columns of magnitudes down to 1e-15 and 1e-150, entries near the largest float, a large antisymmetric part, one NaN or
+//! infinite entry; every CPU level and the interpreter.
 
 use super::systems::array;
 use super::{allocations, bits, run};
@@ -29,10 +30,25 @@ enum Kind {
     LowRank,
     Zero,
     Whole,
+    Outer,
+    Graded,
+    Largest,
+    Skewed,
     Broken,
 }
 
-const KINDS: [Kind; 6] = [Kind::Uniform, Kind::Scaled, Kind::LowRank, Kind::Zero, Kind::Whole, Kind::Broken];
+const KINDS: [Kind; 10] = [
+    Kind::Uniform,
+    Kind::Scaled,
+    Kind::LowRank,
+    Kind::Zero,
+    Kind::Whole,
+    Kind::Outer,
+    Kind::Graded,
+    Kind::Largest,
+    Kind::Skewed,
+    Kind::Broken,
+];
 
 /// The entries of one m x n matrix. For a Cholesky factorization, it is positive definite if it is uniform or scaled.
 fn matrix(draw: &mut Draw, kind: Kind, op: FactorOp, [m, n]: [usize; 2], dtype: DType) -> Vec<f64> {
@@ -41,7 +57,26 @@ fn matrix(draw: &mut Draw, kind: Kind, op: FactorOp, [m, n]: [usize; 2], dtype: 
         Kind::Zero => a.fill(0.0),
         Kind::Whole => a.iter_mut().for_each(|x| *x = (3.0 * *x).round()),
         Kind::LowRank => (0..m * n).for_each(|i| a[i] = a[i / n.max(1) * n] * a[i % n.max(1)]),
-        Kind::Uniform | Kind::Scaled | Kind::Broken => {}
+        Kind::Outer => {
+            let least = draw.one(&[1.0, -2.0]);
+            let x: Vec<f64> = (0..m.max(n)).map(|_| draw.uniform(least - 0.4, 1.4).round()).collect();
+            (0..m * n).for_each(|i| a[i] = x[i / n] * x[i % n]);
+        }
+        Kind::Graded => {
+            let digits = if dtype == DType::F32 { 15.0 } else { 150.0 };
+            let scale: Vec<f64> = (0..m.max(n)).map(|_| draw.decade(-digits, 0.0)).collect();
+            (0..m * n).for_each(|i| a[i] *= scale[i / n] * scale[i % n]);
+        }
+        Kind::Largest => {
+            let largest = if dtype == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
+            // Sums over a row or a column do not overflow.
+            let scale = largest / (if op == FactorOp::Eigh { 1.2 } else { 1e3 } * m.max(n) as f64);
+            a.iter_mut().for_each(|x| *x *= scale);
+        }
+        Kind::Skewed if m == n => {
+            (0..n * n).for_each(|i| a[i] += ((i / n).cmp(&(i % n)) as i32) as f64 * 1e10)
+        }
+        Kind::Uniform | Kind::Scaled | Kind::Broken | Kind::Skewed => {}
     }
     if op == FactorOp::Cholesky && matches!(kind, Kind::Uniform | Kind::Scaled) {
         (0..n).for_each(|i| a[i * n + i] += n as f64);
@@ -78,25 +113,33 @@ fn one(i: usize, j: usize) -> f64 {
 
 /// Asserts that the factors are those of the matrix, up to rounding.
 fn check(op: FactorOp, [m, n]: [usize; 2], a: &[f64], found: &[f64], epsilon: f64, what: &str) {
-    let size = a.iter().map(|x| x * x).sum::<f64>().sqrt();
-    let room = 8.0 * (m + n) as f64 * epsilon;
+    // In units of about the largest entry, no square overflows. By a power of two, no number is rounded.
+    let most = a.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    let unit = if most > 0.0 { 2.0_f64.powi(most.log2().floor() as i32) } else { 1.0 };
+    let a: Vec<f64> = a.iter().map(|x| x / unit).collect();
     let symmetric = |i: usize, j: usize| 0.5 * (a[i * n + j] + a[j * n + i]);
+    let parts: Vec<f64> = match op {
+        FactorOp::Eigh => (0..n * n).map(|i| symmetric(i / n, i % n)).collect(),
+        _ => a.clone(),
+    };
+    let size = parts.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let room = 8.0 * (m + n) as f64 * epsilon;
     let at = |i: usize, j: usize| found[i * n + j];
     let (off, units) = match op {
         FactorOp::Cholesky => {
             assert!((0..n).all(|i| at(i, i) > 0.0 && (i + 1..n).all(|j| at(i, j) == 0.0)), "{what}: shape");
-            (residual([n; 3], at, |k, j| at(j, k), symmetric), 0.0)
+            (residual([n; 3], |i, k| at(i, k) / unit, |k, j| at(j, k), symmetric), 0.0)
         }
         FactorOp::Qr => {
             let k = m.min(n);
-            let r = |i: usize, j: usize| at(m + i, j);
+            let r = |i: usize, j: usize| at(m + i, j) / unit;
             assert!((0..k).all(|i| (0..i).all(|j| r(i, j) == 0.0)), "{what}: R is not triangular");
             assert!((0..m).all(|i| (k..n).all(|j| at(i, j) == 0.0)), "{what}: there is something behind Q");
             let off = residual([m, k, n], at, r, |i, j| a[i * n + j]);
             (off, residual([k, m, k], |i, k| at(k, i), at, one))
         }
         FactorOp::Eigh => {
-            let w = |j: usize| at(n, j);
+            let w = |j: usize| at(n, j) / unit;
             assert!((1..n).all(|j| w(j - 1) <= w(j)), "{what}: the eigenvalues do not ascend");
             for j in 0..n {
                 let most = (0..n).fold(0.0, |most: f64, i| most.max(at(i, j).abs()));
@@ -128,8 +171,8 @@ fn check_broken(op: FactorOp, n: usize, found: &[f64], what: &str) {
 
 #[test]
 fn drawn_matrices_have_their_factors() {
-    let (mut draw, mut seen, mut largest) = (Draw(61), [[0; 6]; 3], 0);
-    for case in 0..num_cases(180) {
+    let (mut draw, mut seen, mut largest) = (Draw(61), [[0; KINDS.len()]; 3], 0);
+    for case in 0..num_cases(240) {
         let (op, dtype) = (OPS[case % 3], draw.one(&[DType::F32, DType::F64]));
         let lead = draw.one(&[vec![], vec![], vec![0], vec![1], vec![7], vec![17], vec![2, 3]]);
         let count: usize = lead.iter().product();
@@ -143,7 +186,8 @@ fn drawn_matrices_have_their_factors() {
         let inputs = [array(dtype, shape, &a)];
         let epsilon = if dtype == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let reference = interpret(&f, &inputs).unwrap();
-        let of_levels = Level::available().into_iter().map(|level| run(&Plan::compile(&f, level), &inputs));
+        let levels = Level::available();
+        let of_levels = levels.iter().map(|&level| run(&Plan::compile(&f, level), &inputs));
         for (k, found) in of_levels.chain([reference]).enumerate() {
             let found = found[0].to_f64();
             for (e, kind) in kinds.iter().enumerate() {
@@ -153,6 +197,8 @@ fn drawn_matrices_have_their_factors() {
                     format!("case {case}, matrix {e}, {} {kind:?} {dtype} {m}x{n} level {k}", op.name());
                 let has_factors = op != FactorOp::Cholesky || matches!(kind, Kind::Uniform | Kind::Scaled);
                 match kind {
+                    // The interpreter does not scale.
+                    Kind::Largest | Kind::Graded if k == levels.len() && dtype == DType::F64 => {}
                     Kind::Broken if m * n > 0 => check_broken(op, n, found, &what),
                     Kind::Zero if op == FactorOp::Cholesky => check_broken(op, n, found, &what),
                     _ if has_factors || n == 0 => check(op, [m, n], a, found, epsilon, &what),
@@ -253,7 +299,8 @@ fn drawn_triangular_systems_are_solved_to_rounding() {
         let inputs = [array(dtype, vec![count, n, n], &a), array(dtype, vec![count, n, m], &b)];
         let a = inputs[0].to_f64();
         let epsilon = if dtype == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
-        let of_levels = Level::available().into_iter().map(|level| run(&Plan::compile(&f, level), &inputs));
+        let levels = Level::available();
+        let of_levels = levels.iter().map(|&level| run(&Plan::compile(&f, level), &inputs));
         for found in of_levels.chain([interpret(&f, &inputs).unwrap()]) {
             let x = found[0].to_f64();
             for (e, c) in (0..count).flat_map(|e| (0..m).map(move |c| (e, c))) {
