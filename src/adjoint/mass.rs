@@ -185,8 +185,7 @@ impl Constraints {
             vec![goes_on, x, part, code, last(&step.is_finite().not())]
         });
         let start = [start.clone(), number(1.0), number(RUNNING), number(0.0)];
-        let mut end =
-            repeat(&Trip { traced: &trip, num_carry: 0, flag_of_trip: None }, &start, (0, Policy::Direct));
+        let mut end = repeat(&Trip { traced: &trip, num_carry: 0, guard: None }, &start, (0, Policy::Direct));
         let (component, code) = (end.remove(3), end.remove(2));
         [end.remove(0), code, component]
     }

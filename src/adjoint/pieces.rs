@@ -169,7 +169,7 @@ impl Pieces<'_> {
             Ok::<_, SolveError>([vec![is_running], next.leaves()].concat())
         })?;
         let num_carry = leaves.len() - first.checks.len();
-        let trip = Trip { traced: &piece, num_carry, flag_of_trip: None };
+        let trip = Trip { traced: &piece, num_carry, guard: None };
         let end = repeat(&trip, &leaves, (0, self.of.options.adjoint.policy()));
         Ok(first.with_leaves(end))
     }

@@ -33,8 +33,7 @@ pub(super) fn search(
         out.extend(old.iter().zip(&new).map(|(old, new)| is_open.select(new, old)));
         Ok(out)
     })?;
-    Ok(repeat(&Trip { traced: &trip, num_carry: 0, flag_of_trip: None }, &start, (0, Policy::Direct))
-        .swap_remove(2))
+    Ok(repeat(&Trip { traced: &trip, num_carry: 0, guard: None }, &start, (0, Policy::Direct)).swap_remove(2))
 }
 
 /// `root` with the derivatives of the time at which `event_fn` is 0. The result has no derivatives if `occurrence`

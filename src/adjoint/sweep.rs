@@ -121,7 +121,7 @@ impl Sweep<'_> {
             [vec![goes_on], apply(&piece, &[x, &shared].concat())].concat()
         });
         let policy = Policy::Checkpoint(Checkpoints::Auto);
-        let trip = Trip { traced: &trip, num_carry: carry.len(), flag_of_trip: None };
+        let trip = Trip { traced: &trip, num_carry: carry.len(), guard: None };
         Ok(repeat(&trip, &carry, (num_pieces, policy)))
     }
 

@@ -17,13 +17,13 @@ pub(crate) struct Trip<'a> {
     pub num_carry: usize,
     /// The index of a bool in the state, if there is one. If it is false, the loop ends with the values with derivatives
     /// unchanged, and without a trip.
-    pub flag_of_trip: Option<usize>,
+    pub guard: Option<usize>,
 }
 
 /// Repeats a trip from the state `start`; returns the state after the last trip. `num_trips` is 0 if the number of trips
 /// is unknown.
 pub(crate) fn repeat(of: &Trip<'_>, start: &[Tensor], (num_trips, policy): (usize, Policy)) -> Vec<Tensor> {
-    let Trip { traced, num_carry, flag_of_trip } = *of;
+    let Trip { traced, num_carry, guard } = *of;
     let run = |x: Vec<Tensor>| {
         let mut out = apply(&traced.func, &[&x[..], &traced.captures].concat());
         let next = out.split_off(1);
@@ -36,7 +36,7 @@ pub(crate) fn repeat(of: &Trip<'_>, start: &[Tensor], (num_trips, policy): (usiz
         // Without carried values, no derivative needs a schedule of the trips.
         let mut accept = Tensor::scalar(DType::Bool, f64::from(u8::from(num_carry > 0)));
         let mut after = &x[0] + 1.0;
-        let (goes_on, next) = match flag_of_trip {
+        let (goes_on, next) = match guard {
             None => run(x.to_vec()),
             Some(k) => {
                 accept = x[1 + k].clone();

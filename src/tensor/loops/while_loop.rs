@@ -125,8 +125,7 @@ fn repeated(body: &Traced, start: &[Tensor], is_first: Tensor, stored: Stored) -
         out
     });
     let policy = stored.policy(bytes(&state), None);
-    let mut end =
-        repeat(&Trip { traced: &traced, num_carry, flag_of_trip: Some(num_carry) }, &state, (0, policy));
+    let mut end = repeat(&Trip { traced: &traced, num_carry, guard: Some(num_carry) }, &state, (0, policy));
     if has_checks {
         Check { values: end.swap_remove(num_carry - 1) }.settle()?;
     }

@@ -183,7 +183,7 @@ impl Tensor {
         assert!(len <= n, "{name}: axis {axis} of {} has {n} elements, not {len}", self.ty());
         assert!(start.size() == 1, "{name}: the start {} is not one number", start.ty());
         let start = start.reshape(Shape::scalar());
-        if n == 0 { start.cast(DType::I32) * 0 } else { wrapped(&start, n).clip(0, (n - len) as i32) }
+        if n == 0 { Tensor::scalar(DType::I32, 0.0) } else { wrapped(&start, n).clip(0, (n - len) as i32) }
     }
 }
 

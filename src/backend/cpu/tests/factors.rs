@@ -74,7 +74,7 @@ fn matrix(draw: &mut Draw, kind: Kind, op: FactorOp, [m, n]: [usize; 2], dtype: 
             a.iter_mut().for_each(|x| *x *= scale);
         }
         Kind::Skewed if m == n => {
-            (0..n * n).for_each(|i| a[i] += ((i / n).cmp(&(i % n)) as i32) as f64 * 1e10)
+            (0..n * n).for_each(|i| a[i] += f64::from((i / n).cmp(&(i % n)) as i32) * 1e10);
         }
         Kind::Uniform | Kind::Scaled | Kind::Broken | Kind::Skewed => {}
     }
