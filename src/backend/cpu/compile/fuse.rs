@@ -119,6 +119,13 @@ impl Units {
         self.made_by[root].map(|u| self.current(u))
     }
 
+    /// How often the buffer of a root is read, by computed nodes and as outputs of the function: also through views of it,
+    /// which [`Units::num_readers`] counts as readers.
+    pub fn num_reads(&self, root: usize, func: &Func) -> usize {
+        let outputs = func.outputs().iter().map(|o| &self.places[o.index()]);
+        self.operands.iter().flatten().chain(outputs).filter(|place| place.root() == Some(root)).count()
+    }
+
     /// Records that unit `u` reads a result of unit `pred`.
     pub fn add_pred(&mut self, u: usize, pred: usize) {
         insert(&mut self.all[u].preds, pred);

@@ -184,7 +184,7 @@ impl Lower<'_> {
         while let Some(unit) = self.units.unit_of(root)
             && let Some(Place::At(o)) = self.addend(&self.units.all[unit].nodes)
             && self.is_whole_and_free(o)
-            && self.units.num_readers[o.root] == 1
+            && self.units.num_reads(o.root, self.func) == 1
         {
             root = o.root;
             self.buffers.set(root, at);

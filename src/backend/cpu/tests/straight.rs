@@ -373,3 +373,39 @@ fn a_kernel_whose_values_are_all_recomputed_elsewhere_is_left_out() {
     }
     assert_eq!(kernels, [1, 1, 1, 1, 2], "{kernels:?}");
 }
+
+/// A product is added to a matrix in its place only if nothing else reads the matrix, also through a view of it. Ranges: the
+/// matrix is a view of a vector of 4 to 12 numbers; zero to two further readers of the vector or of views, before and behind
+/// the product, among them an output.
+#[test]
+fn a_matrix_with_other_readers_is_not_overwritten_by_a_product() {
+    let (mut rng, mut seen) = (Rng(749), [0; 3]);
+    for case in 0..200 {
+        let (m, n, k) = (2 + rng.below(2), 2 + rng.below(3), 1 + rng.below(3));
+        let types = [f64s([m * n]), f64s([m, k]), f64s([k, n])];
+        let (mut b, x) = Builder::with_inputs(&types);
+        let other = b.neg(x[0]);
+        let vector = b.push(Op::Concat { axis: 0 }, &[x[0], other], None);
+        let vector = b.push(Op::Slice { start: vec![m], limit: vec![m + m * n] }, &[vector], None);
+        let vector = if case % 2 == 0 { b.unary(UnaryOp::Tanh, vector) } else { b.mul(vector, x[0]) };
+        let first = b.reshape(vector, [m, n]);
+        let num = rng.below(3);
+        seen[num] += 1;
+        let mut read = |b: &mut Builder| match rng.below(4) {
+            0 => first,
+            1 => b.reduce(ReduceOp::Sum, first, vec![rng.below(2)]),
+            2 => {
+                let again = b.reshape(vector, [n, m]);
+                b.reduce(ReduceOp::Max, again, vec![0])
+            }
+            _ => b.scale(vector, 0.5),
+        };
+        let before = if num > 1 { vec![read(&mut b)] } else { vec![] };
+        let product = b.dot(x[1], x[2], false, false);
+        let sum = b.add(first, product);
+        let behind = if num > 0 { vec![read(&mut b)] } else { vec![] };
+        let outputs = if case % 3 == 0 { [vec![sum], before, behind] } else { [before, behind, vec![sum]] };
+        check(&b.finish(&outputs.concat()), case);
+    }
+    assert!(seen.iter().all(|&n| n > 30), "{seen:?}");
+}
