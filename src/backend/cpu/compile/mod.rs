@@ -2,7 +2,7 @@
 //!
 //! [`prepare`] replaces flags by plain operations; [`places`] decides which values move no data; [`fuse`] with
 //! [`layers`] groups nodes into units, and [`recompute`] lets units recompute cheap values. [`lower`] turns units
-//! into steps on [`buffers`], with [`codegen`] for fused units. [`extents`] and [`loop_extents`] say which bytes
+//! into steps on [`buffers`], which [`homes`] assigns, with [`codegen`] for fused units. [`extents`] and [`loop_extents`] say which bytes
 //! each step uses, [`memory_plan`] assigns memory to the buffers, and [`check_plan`] refuses a plan whose steps
 //! could read or write what they must not. In tests, [`chaos`] draws the decisions of these passes.
 
@@ -13,6 +13,7 @@ pub mod check_plan;
 pub mod codegen;
 pub mod extents;
 pub mod fuse;
+pub mod homes;
 pub mod layers;
 pub mod loop_extents;
 pub mod lower;

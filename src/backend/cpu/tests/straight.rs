@@ -409,3 +409,34 @@ fn a_matrix_with_other_readers_is_not_overwritten_by_a_product() {
     }
     assert!(seen.iter().all(|&n| n > 30), "{seen:?}");
 }
+
+/// The parts of a concatenated matrix lie in it, and may have readers of their own. Ranges: two parts of 1 to 3 and 0 to 2 rows,
+/// in half of the cases in a further concatenation; zero to two readers of parts, among them outputs.
+#[test]
+fn a_part_with_other_readers_is_not_overwritten_by_a_product() {
+    let (mut rng, mut seen) = (Rng(750), [0; 3]);
+    for case in 0..200 {
+        let (rows, n, k) = ([1 + rng.below(3), rng.below(3)], 1 + rng.below(4), 1 + rng.below(3));
+        let m = rows[0] + rows[1] + if case % 2 == 0 { rows[0] } else { 0 };
+        let types = [f64s([rows[0], n]), f64s([rows[1], n]), f64s([m, k]), f64s([k, n])];
+        let (mut b, x) = Builder::with_inputs(&types);
+        let parts = [b.unary(UnaryOp::Tanh, x[0]), b.unary(UnaryOp::Sin, x[1])];
+        let inner = b.push(Op::Concat { axis: 0 }, &parts, None);
+        let last = b.push(Op::Concat { axis: 0 }, &[inner, parts[0]], None);
+        let matrix = if case % 2 == 0 { last } else { inner };
+        let num = rng.below(3);
+        seen[num] += 1;
+        let mut read = |b: &mut Builder| match rng.below(3) {
+            0 => parts[rng.below(2)],
+            1 => b.reduce(ReduceOp::Sum, parts[rng.below(2)], vec![rng.below(2)]),
+            _ => b.dot(parts[0], x[3], false, true),
+        };
+        let before = if num > 1 { vec![read(&mut b)] } else { vec![] };
+        let product = b.dot(x[2], x[3], false, false);
+        let sum = b.add(matrix, product);
+        let behind = if num > 0 { vec![read(&mut b)] } else { vec![] };
+        let outputs = if case % 3 == 0 { [vec![sum], before, behind] } else { [before, behind, vec![sum]] };
+        check(&b.finish(&outputs.concat()), case);
+    }
+    assert!(seen.iter().all(|&n| n > 30), "{seen:?}");
+}
