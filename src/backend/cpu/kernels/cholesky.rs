@@ -5,8 +5,8 @@
 //! strip of its columns then fits into local memory. The order of the operations on an element depends only on n.
 
 use super::Gemm;
-use super::scalar::{Factorization, Number, Scalar, add_multiple, each_group, minus, multiply};
-use crate::simd::{Level, Work, is_fused, run_narrow};
+use super::scalar::{Factorization, Number, Scalar, add_multiple, factor_each, minus, multiply};
+use crate::simd::Level;
 
 /// The largest order of a matrix that is factored as a whole.
 const WHOLE: usize = 16;
@@ -26,43 +26,7 @@ pub fn cholesky_work(n: usize) -> usize {
 /// diagonal. If a matrix has none, its lower triangle becomes NaN. `work` has the [room](super::room) for
 /// [`cholesky_work`].
 pub fn cholesky<T: Scalar>(level: Level, n: usize, a: &[T], out: &mut [T], work: &mut [T]) {
-    if n == 0 {
-        return;
-    }
-    match is_fused(level) {
-        true => run_narrow(level, Cholesky::<T, true> { level, n, a, out, work }),
-        false => Cholesky::<T, false> { level, n, a, out, work }.run(),
-    }
-}
-
-struct Cholesky<'a, T, const FUSED: bool> {
-    level: Level,
-    n: usize,
-    a: &'a [T],
-    out: &'a mut [T],
-    work: &'a mut [T],
-}
-
-impl<T: Scalar, const FUSED: bool> Work for Cholesky<'_, T, FUSED> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Cholesky { level, n, a, out, work } = self;
-        let size = n * n;
-        if n <= WHOLE {
-            return each_group((level, &Small::<FUSED> { n }), [size, size, size], (a, out), work);
-        }
-        for (a, out) in a.chunks_exact(size).zip(out.chunks_exact_mut(size)) {
-            let is_definite = by_blocks::<T, FUSED>(level, n, a, out);
-            for (i, row) in out.chunks_exact_mut(n).enumerate() {
-                row[i + 1..].fill(T::default());
-                if !is_definite {
-                    row[..=i].fill(T::NAN);
-                }
-            }
-        }
-    }
+    factor_each(level, &Cholesky { n }, a, out, work);
 }
 
 /// Entry (i, j) of minus the symmetric part of a matrix.
@@ -99,14 +63,24 @@ fn factor<E: Number, const FUSED: bool>(
     is_definite
 }
 
-/// Matrices of order n that are factored as a whole.
-struct Small<const FUSED: bool> {
+/// Cholesky factorizations of matrices of order n.
+struct Cholesky {
     n: usize,
 }
 
-impl<T: Scalar, const FUSED: bool> Factorization<T> for Small<FUSED> {
+impl<T: Scalar> Factorization<T> for Cholesky {
+    fn sizes(&self) -> [usize; 3] {
+        [self.n * self.n, self.n * self.n, cholesky_work(self.n)]
+    }
+
     #[inline(always)]
-    fn group<E: Number<Elem = T>>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [E]) {
+    fn group<E: Number<Elem = T>, const FUSED: bool>(
+        &self,
+        level: Level,
+        a: &[T],
+        out: &mut [T],
+        work: &mut [E],
+    ) {
         let n = self.n;
         let rows = &mut work[..n * n];
         E::load(level, a, n * n, rows);
@@ -124,6 +98,21 @@ impl<T: Scalar, const FUSED: bool> Factorization<T> for Small<FUSED> {
             }
         }
         E::store(level, rows, out);
+    }
+
+    #[inline(always)]
+    fn alone<const FUSED: bool>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [T]) {
+        let n = self.n;
+        if n <= WHOLE {
+            return self.group::<T, FUSED>(level, a, out, work);
+        }
+        let is_definite = by_blocks::<T, FUSED>(level, n, a, out);
+        for (i, row) in out.chunks_exact_mut(n).enumerate() {
+            row[i + 1..].fill(T::default());
+            if !is_definite {
+                row[..=i].fill(T::NAN);
+            }
+        }
     }
 }
 

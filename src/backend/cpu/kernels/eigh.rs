@@ -7,8 +7,8 @@
 //! Golub, Van Loan (2013), Matrix Computations, section 8.3; Dubrulle, Martin, Wilkinson (1968), The implicit QL
 //! algorithm, Numerische Mathematik 12.
 
-use super::scalar::{Factorization, Number, Scalar, add_multiple, dot, each_group, minus, multiply, plus};
-use crate::simd::{Level, Work, is_fused, run_narrow};
+use super::scalar::{Factorization, Number, Scalar, add_multiple, dot, factor_each, minus, multiply, plus};
+use crate::simd::Level;
 
 /// The largest number of QL steps per eigenvalue. About two are needed.
 const MAX_STEPS: usize = 50;
@@ -25,45 +25,34 @@ pub fn eigh<T: Scalar>(level: Level, n: usize, a: &[T], out: &mut [T], work: &mu
     if n == 0 {
         return;
     }
-    match is_fused(level) {
-        true => run_narrow(level, Eigh::<T, true> { level, n, a, out, work }),
-        false => Eigh::<T, false> { level, n, a, out, work }.run(),
+    factor_each(level, &Eigh { n }, a, &mut *out, work);
+    for out in out.chunks_exact_mut((n + 1) * n) {
+        let (rows, values) = out.split_at_mut(n * n);
+        sort(n, rows, values);
+        rows.chunks_exact_mut(n).for_each(turn);
+        transpose(n, rows);
     }
 }
 
-struct Eigh<'a, T, const FUSED: bool> {
-    level: Level,
+/// Eigenvectors and eigenvalues of matrices of order n.
+struct Eigh {
     n: usize,
-    a: &'a [T],
-    out: &'a mut [T],
-    work: &'a mut [T],
 }
 
-impl<T: Scalar, const FUSED: bool> Work for Eigh<'_, T, FUSED> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Eigh { level, n, a, out, work } = self;
-        each_group((level, &Order::<FUSED> { n }), [n * n, (n + 1) * n, eigh_work(n)], (a, &mut *out), work);
-        for out in out.chunks_exact_mut((n + 1) * n) {
-            let (rows, values) = out.split_at_mut(n * n);
-            sort(n, rows, values);
-            rows.chunks_exact_mut(n).for_each(turn);
-            transpose(n, rows);
-        }
+impl<T: Scalar> Factorization<T> for Eigh {
+    fn sizes(&self) -> [usize; 3] {
+        [self.n * self.n, (self.n + 1) * self.n, eigh_work(self.n)]
     }
-}
 
-/// The order of the matrices.
-struct Order<const FUSED: bool> {
-    n: usize,
-}
-
-impl<T: Scalar, const FUSED: bool> Factorization<T> for Order<FUSED> {
     /// Writes the eigenvectors as rows, and the eigenvalues, in any order.
     #[inline(always)]
-    fn group<E: Number<Elem = T>>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [E]) {
+    fn group<E: Number<Elem = T>, const FUSED: bool>(
+        &self,
+        level: Level,
+        a: &[T],
+        out: &mut [T],
+        work: &mut [E],
+    ) {
         let n = self.n;
         let (rows, rest) = work[..eigh_work(n)].split_at_mut(n * n);
         E::load(level, a, n * n, rows);
@@ -270,7 +259,6 @@ fn step<E: Number, const FUSED: bool>(
 }
 
 /// Sorts the eigenvalues, with the rows of their vectors.
-#[inline(always)]
 fn sort<T: Scalar>(n: usize, rows: &mut [T], values: &mut [T]) {
     for i in 0..n {
         let mut least = i;
@@ -286,7 +274,6 @@ fn sort<T: Scalar>(n: usize, rows: &mut [T], values: &mut [T]) {
 }
 
 /// Makes the first entry positive that has at least nine tenths of the largest magnitude.
-#[inline(always)]
 fn turn<T: Scalar>(vector: &mut [T]) {
     let most = vector.iter().fold(T::zero(), |most, x| most.larger(x.magnitude()));
     let bound = most.mul(T::near(0.9));
@@ -296,7 +283,6 @@ fn turn<T: Scalar>(vector: &mut [T]) {
     }
 }
 
-#[inline(always)]
 fn transpose<T: Scalar>(n: usize, rows: &mut [T]) {
     for i in 1..n {
         for j in 0..i {

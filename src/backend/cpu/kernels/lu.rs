@@ -4,67 +4,40 @@
 //! the numbers of right-hand sides and matrices. The code is safe, and is compiled for the portable level
 //! and for AVX2 with fused multiply-add; AVX-512 uses the latter, since most matrices are small.
 
-use super::scalar::{Factorization, Number, Scalar, each_group, minus};
-use super::triangular::substitute;
+use super::scalar::{Factorization, Number, Scalar, factor_each, minus};
+use super::triangular::{Sides, solve_in_place};
 use crate::graph::Triangle;
-use crate::simd::{Level, Work, is_fused, run_narrow};
+use crate::simd::Level;
 
-/// The numbers of work per matrix that is factored side by side with others.
+/// The numbers of work per matrix.
 pub fn lu_work(n: usize) -> usize {
     (n + 1) * n
 }
 
 /// Writes the factors of the n x n matrices `a` to `out`: for each, n rows and the permutation. `work` has the
-/// [room beside](super::room_beside) others for [`lu_work`].
+/// [room](super::room) for [`lu_work`].
 pub fn lu<T: Scalar>(level: Level, n: usize, a: &[T], out: &mut [T], work: &mut [T]) {
-    if n == 0 {
-        return;
-    }
-    match is_fused(level) {
-        true => run_narrow(level, Factor::<T, true> { level, n, a, out, work }),
-        false => Factor::<T, false> { level, n, a, out, work }.run(),
-    }
+    factor_each(level, &Lu { n }, a, out, work);
 }
 
-struct Factor<'a, T, const FUSED: bool> {
-    level: Level,
-    n: usize,
-    a: &'a [T],
-    out: &'a mut [T],
-    work: &'a mut [T],
-}
-
-impl<T: Scalar, const FUSED: bool> Work for Factor<'_, T, FUSED> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Factor { level, n, a, out, work } = self;
-        let sizes = [n * n, lu_work(n)];
-        if !work.is_empty() {
-            return each_group(
-                (level, &Order::<FUSED> { n }),
-                [sizes[0], sizes[1], sizes[1]],
-                (a, out),
-                work,
-            );
-        }
-        for (a, out) in a.chunks_exact(sizes[0]).zip(out.chunks_exact_mut(sizes[1])) {
-            let (rows, permutation) = out.split_at_mut(n * n);
-            rows.copy_from_slice(a);
-            factor::<T, FUSED>(n, rows, permutation);
-        }
-    }
-}
-
-/// The order of matrices side by side.
-struct Order<const FUSED: bool> {
+/// LU factorizations of matrices of order n.
+struct Lu {
     n: usize,
 }
 
-impl<T: Scalar, const FUSED: bool> Factorization<T> for Order<FUSED> {
+impl<T: Scalar> Factorization<T> for Lu {
+    fn sizes(&self) -> [usize; 3] {
+        [self.n * self.n, lu_work(self.n), lu_work(self.n)]
+    }
+
     #[inline(always)]
-    fn group<E: Number<Elem = T>>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [E]) {
+    fn group<E: Number<Elem = T>, const FUSED: bool>(
+        &self,
+        level: Level,
+        a: &[T],
+        out: &mut [T],
+        work: &mut [E],
+    ) {
         let (n, work) = (self.n, &mut work[..lu_work(self.n)]);
         let (rows, permutation) = work.split_at_mut(n * n);
         E::load(level, a, n * n, rows);
@@ -130,23 +103,11 @@ fn eliminate<E: Number, const FUSED: bool>(n: usize, k: usize, rows: &mut [E]) {
     }
 }
 
-/// The shape of a group of systems with one matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sides {
-    /// The order of the matrices.
-    pub n: usize,
-    /// The number of right-hand sides of each matrix.
-    pub m: usize,
-}
-
-/// The numbers of work per matrix of systems that are solved side by side with others.
-pub fn lu_solve_work(Sides { n, m }: Sides) -> usize {
-    n * n + n * m
-}
-
 /// Writes the solutions for the right-hand sides `b` to `x`, by the factors of the matrices or of their transposes. A row
 /// number beyond the matrix counts as the last row. `work` has the [room beside](super::room_beside) others for
-/// [`lu_solve_work`].
+/// [`solve_work`](super::solve_work).
+///
+/// L U x = P b, or y = P x of U^T L^T P x = b.
 pub fn lu_solve<T: Scalar>(
     level: Level,
     (sides, transposed): (Sides, bool),
@@ -154,105 +115,31 @@ pub fn lu_solve<T: Scalar>(
     b: &[T],
     (x, work): (&mut [T], &mut [T]),
 ) {
-    if sides.n == 0 || sides.m == 0 {
+    let (Sides { n, m }, size) = (sides, lu_work(sides.n));
+    if n == 0 || m == 0 {
         return;
     }
-    match is_fused(level) {
-        true => run_narrow(level, Solve::<T, true> { level, sides, transposed, factors, b, x, work }),
-        false => Solve::<T, false> { level, sides, transposed, factors, b, x, work }.run(),
-    }
-}
-
-struct Solve<'a, T, const FUSED: bool> {
-    level: Level,
-    sides: Sides,
-    transposed: bool,
-    factors: &'a [T],
-    b: &'a [T],
-    x: &'a mut [T],
-    work: &'a mut [T],
-}
-
-impl<T: Scalar, const FUSED: bool> Work for Solve<'_, T, FUSED> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Solve { level, sides, transposed, factors, b, x, work } = self;
-        let Sides { n, m } = sides;
-        let size = lu_work(n);
-        if !work.is_empty() {
-            let work = T::Lanes::split(work);
-            let all = factors.chunks(T::Lanes::LEN * size).zip(b.chunks(T::Lanes::LEN * n * m));
-            for ((factors, b), x) in all.zip(x.chunks_mut(T::Lanes::LEN * n * m)) {
-                beside::<T::Lanes, FUSED>(level, (sides, transposed), factors, b, (x, &mut *work));
-            }
-            return;
-        }
-        for ((factors, b), x) in
-            factors.chunks_exact(size).zip(b.chunks_exact(n * m)).zip(x.chunks_exact_mut(n * m))
-        {
-            let (rows, permutation) = factors.split_at(n * n);
-            if transposed {
-                x.copy_from_slice(b);
-                both::<T, FUSED>(sides, transposed, rows, x);
-                place(n, m, permutation, x);
-            } else {
-                for (x, row) in x.chunks_exact_mut(m).zip(permutation) {
-                    x.copy_from_slice(&b[row.row().min(n - 1) * m..][..m]);
-                }
-                both::<T, FUSED>(sides, transposed, rows, x);
-            }
-        }
-    }
-}
-
-/// L U x = P b, where x holds P b; or y = P x of U^T L^T P x = b, where x holds b and y takes its place.
-#[inline(always)]
-fn both<E: Number, const FUSED: bool>(sides: Sides, transposed: bool, rows: &[E], x: &mut [E]) {
+    let permutations = factors.chunks_exact(size).map(|factors| &factors[n * n..]);
     let (lower, upper) = (Triangle::LOWER.unit_diagonal(), Triangle::UPPER);
     if transposed {
-        substitute::<E, FUSED>(sides, upper.transposed(), rows, x);
-        substitute::<E, FUSED>(sides, lower.transposed(), rows, x);
+        x.copy_from_slice(b);
+        let triangles = [upper.transposed(), lower.transposed()];
+        solve_in_place(level, (sides, size), &triangles, factors, (&mut *x, work));
+        x.chunks_exact_mut(n * m).zip(permutations).for_each(|(x, to)| place(n, m, to, x));
     } else {
-        substitute::<E, FUSED>(sides, lower, rows, x);
-        substitute::<E, FUSED>(sides, upper, rows, x);
-    }
-}
-
-/// The solutions of a group of systems side by side.
-#[inline(always)]
-fn beside<E: Number, const FUSED: bool>(
-    level: Level,
-    (sides, transposed): (Sides, bool),
-    factors: &[E::Elem],
-    b: &[E::Elem],
-    (out, work): (&mut [E::Elem], &mut [E]),
-) {
-    let Sides { n, m } = sides;
-    let (rows, x) = work[..n * n + n * m].split_at_mut(n * n);
-    E::load(level, factors, lu_work(n), rows);
-    let (factors, of_b) = (E::group(factors, lu_work(n)), E::group(b, n * m));
-    let row = |matrix: usize, i: usize| E::entry(&factors, matrix, n * n + i).row().min(n - 1);
-    if transposed {
-        E::load(level, b, n * m, x);
-        both::<E, FUSED>(sides, transposed, rows, x);
-        // Numbers that are no permutation may leave rows without a value.
-        out.fill(E::Elem::default());
-        for (i, x) in x.iter().enumerate() {
-            x.write_at(out, n * m, |matrix| row(matrix, i / m) * m + i % m);
+        for ((x, b), from) in x.chunks_exact_mut(n * m).zip(b.chunks_exact(n * m)).zip(permutations) {
+            let from = from.iter().map(|row| row.row().min(n - 1));
+            if m == 1 {
+                x.iter_mut().zip(from).for_each(|(x, row)| *x = b[row]);
+            } else {
+                x.chunks_exact_mut(m).zip(from).for_each(|(x, row)| x.copy_from_slice(&b[row * m..][..m]));
+            }
         }
-    } else {
-        for (i, x) in x.iter_mut().enumerate() {
-            *x = E::collect(|matrix| E::entry(&of_b, matrix, row(matrix, i / m) * m + i % m));
-        }
-        both::<E, FUSED>(sides, transposed, rows, x);
-        E::store(level, x, out);
+        solve_in_place(level, (sides, size), &[lower, upper], factors, (x, work));
     }
 }
 
 /// Moves row i of x to row `permutation[i]`, one cycle after another.
-#[inline(always)]
 fn place<T: Scalar>(n: usize, m: usize, permutation: &[T], x: &mut [T]) {
     let to = |i: usize| permutation[i].row().min(n - 1);
     for i in 0..n {

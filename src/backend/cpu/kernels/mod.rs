@@ -49,7 +49,7 @@ pub use gemm::{Gemm, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64};
 pub use gemm_layer::{Activation, Epilogue, RowFactors};
 pub use gemm_pack::{pack, packed_len, takes_packed};
 pub use lines::{Element as LineElement, line, orders};
-pub use lu::{Sides, lu, lu_solve, lu_solve_work, lu_work};
+pub use lu::{lu, lu_solve, lu_work};
 pub use one::{OneFn, OneInstr, by_strip, cast_one, one};
 pub use philox::{philox_block, philox_fill};
 pub use qr::{qr, qr_work};
@@ -59,7 +59,7 @@ pub use strip::{Arith, StripFn, StripOp, strip};
 
 pub use sums::{SumColsFn, SumRowsFn, sum_cols, sum_rows};
 pub use transpose::{transpose_4, transpose_8};
-pub use triangular::triangular_solve;
+pub use triangular::{Sides, solve_work, triangular_solve};
 
 /// The type of a stored element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,8 +6,8 @@
 //! # References
 //! Golub, Van Loan (2013), Matrix Computations, sections 5.1 and 5.2.
 
-use super::scalar::{Factorization, Number, Scalar, add_multiple, each_group, multiply, plus};
-use crate::simd::{Level, Work, is_fused, run_narrow};
+use super::scalar::{Factorization, Number, Scalar, add_multiple, factor_each, multiply, plus};
+use crate::simd::Level;
 
 /// The numbers of work per matrix.
 pub fn qr_work((m, n): (usize, usize)) -> usize {
@@ -17,44 +17,30 @@ pub fn qr_work((m, n): (usize, usize)) -> usize {
 /// Writes the factors of the m x n matrices `a` to `out`: for each, m rows with Q in their first k columns and zeros
 /// behind it, and k rows of R, with k = min(m, n). `work` has the [room](super::room) for [`qr_work`].
 pub fn qr<T: Scalar>(level: Level, (m, n): (usize, usize), a: &[T], out: &mut [T], work: &mut [T]) {
-    if m * n == 0 {
-        return;
-    }
-    match is_fused(level) {
-        true => run_narrow(level, Qr::<T, true> { level, sides: Sides { m, n }, a, out, work }),
-        false => Qr::<T, false> { level, sides: Sides { m, n }, a, out, work }.run(),
-    }
+    factor_each(level, &Qr { m, n }, a, out, work);
 }
 
-struct Qr<'a, T, const FUSED: bool> {
-    level: Level,
-    sides: Sides<FUSED>,
-    a: &'a [T],
-    out: &'a mut [T],
-    work: &'a mut [T],
-}
-
-impl<T: Scalar, const FUSED: bool> Work for Qr<'_, T, FUSED> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Sides { m, n } = self.sides;
-        let size = qr_work((m, n));
-        each_group((self.level, &self.sides), [m * n, size, size], (self.a, self.out), self.work);
-    }
-}
-
-/// The sides of the matrices.
-struct Sides<const FUSED: bool> {
+/// QR factorizations of m x n matrices.
+struct Qr {
     m: usize,
     n: usize,
 }
 
-impl<T: Scalar, const FUSED: bool> Factorization<T> for Sides<FUSED> {
+impl<T: Scalar> Factorization<T> for Qr {
+    fn sizes(&self) -> [usize; 3] {
+        let size = qr_work((self.m, self.n));
+        [self.m * self.n, size, size]
+    }
+
     #[inline(always)]
-    fn group<E: Number<Elem = T>>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [E]) {
-        let Sides { m, n } = *self;
+    fn group<E: Number<Elem = T>, const FUSED: bool>(
+        &self,
+        level: Level,
+        a: &[T],
+        out: &mut [T],
+        work: &mut [E],
+    ) {
+        let Qr { m, n } = *self;
         let (k, work) = (m.min(n), &mut work[..qr_work((m, n))]);
         let (q, r) = work.split_at_mut(m * n);
         E::load(level, a, m * n, q);

@@ -5,7 +5,7 @@
 //! in a batch.
 
 use super::{Gemm, gemm_f32, gemm_f64, transpose_4, transpose_8};
-use crate::simd::{Level, each};
+use crate::simd::{Level, Work, each, is_fused, run_narrow};
 
 /// The number of small matrices that are factored side by side.
 const LANES: usize = 8;
@@ -17,8 +17,6 @@ const MAX_WORK: usize = 512;
 pub trait Number: Copy {
     type Elem: Scalar;
     type Mask: Copy;
-    /// The matrices of a group.
-    type Group<'a>;
     /// The number of matrices in a group.
     const LEN: usize;
 
@@ -41,14 +39,6 @@ pub trait Number: Copy {
     fn any(a: Self::Mask) -> bool;
     /// a where the mask holds, else b.
     fn choose(mask: Self::Mask, a: Self, b: Self) -> Self;
-    /// The first matrices of `x`, of `size` floats each. The last one takes the place of those that are missing.
-    fn group(x: &[Self::Elem], size: usize) -> Self::Group<'_>;
-    /// Float i of one matrix.
-    fn entry(group: &Self::Group<'_>, matrix: usize, i: usize) -> Self::Elem;
-    /// One float for each matrix.
-    fn collect(f: impl Fn(usize) -> Self::Elem) -> Self;
-    /// Writes float `i(matrix)` of each matrix of `size` floats that is there.
-    fn write_at(self, out: &mut [Self::Elem], size: usize, i: impl Fn(usize) -> usize);
     /// The first floats of the first matrices of `x`, of `size` floats each, as numbers. The last matrix takes the place of those
     /// that are missing.
     fn load(level: Level, x: &[Self::Elem], size: usize, to: &mut [Self]);
@@ -111,7 +101,6 @@ macro_rules! numbers {
         impl Number for $t {
             type Elem = $t;
             type Mask = bool;
-            type Group<'a> = &'a [$t];
             const LEN: usize = 1;
 
             #[inline(always)]
@@ -177,22 +166,6 @@ macro_rules! numbers {
                 if mask { a } else { b }
             }
             #[inline(always)]
-            fn group(x: &[$t], size: usize) -> &[$t] {
-                &x[..size]
-            }
-            #[inline(always)]
-            fn entry(group: &&[$t], _matrix: usize, i: usize) -> $t {
-                group[i]
-            }
-            #[inline(always)]
-            fn collect(f: impl Fn(usize) -> $t) -> Self {
-                f(0)
-            }
-            #[inline(always)]
-            fn write_at(self, out: &mut [$t], _size: usize, i: impl Fn(usize) -> usize) {
-                out[i(0)] = self;
-            }
-            #[inline(always)]
             fn load(_level: Level, x: &[$t], _size: usize, to: &mut [Self]) {
                 to.copy_from_slice(&x[..to.len()]);
             }
@@ -210,7 +183,6 @@ macro_rules! numbers {
             type Elem = $t;
             /// All bits of a lane, or none.
             type Mask = [$bits; LANES];
-            type Group<'a> = [&'a [$t]; LANES];
             const LEN: usize = LANES;
 
             #[inline(always)]
@@ -272,25 +244,6 @@ macro_rules! numbers {
             #[inline(always)]
             fn choose(mask: [$bits; LANES], a: Self, b: Self) -> Self {
                 lanes!(i => $t::from_bits(a[i].to_bits() & mask[i] | b[i].to_bits() & !mask[i]))
-            }
-            #[inline(always)]
-            fn group(x: &[$t], size: usize) -> [&[$t]; LANES] {
-                let last = x.len() / size - 1;
-                std::array::from_fn(|l| &x[l.min(last) * size..][..size])
-            }
-            #[inline(always)]
-            fn entry(group: &[&[$t]; LANES], matrix: usize, i: usize) -> $t {
-                group[matrix][i]
-            }
-            #[inline(always)]
-            fn collect(f: impl Fn(usize) -> $t) -> Self {
-                lanes!(l => f(l))
-            }
-            #[inline(always)]
-            fn write_at(self, out: &mut [$t], size: usize, i: impl Fn(usize) -> usize) {
-                for (l, (out, x)) in out.chunks_exact_mut(size).zip(self).enumerate() {
-                    out[i(l)] = x;
-                }
             }
             fn load(level: Level, x: &[$t], size: usize, to: &mut [Self]) {
                 let (count, len) = ((x.len() / size).min(LANES), to.len());
@@ -356,28 +309,67 @@ pub fn room(work: usize, count: usize) -> usize {
     room_beside(work, count).max(work)
 }
 
-/// Work on a matrix, or on several side by side.
+/// A factorization of matrices of one shape.
 pub(super) trait Factorization<T: Scalar> {
-    /// Factors the first matrices of `a` to the first ones of `out`.
-    fn group<E: Number<Elem = T>>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [E]);
+    /// The floats of a matrix and of its factors, and the numbers of work.
+    fn sizes(&self) -> [usize; 3];
+    /// Factors the first matrices of `a` to the first ones of `out`: one, or several side by side.
+    fn group<E: Number<Elem = T>, const FUSED: bool>(
+        &self,
+        level: Level,
+        a: &[T],
+        out: &mut [T],
+        work: &mut [E],
+    );
+    /// Factors one matrix.
+    #[inline(always)]
+    fn alone<const FUSED: bool>(&self, level: Level, a: &[T], out: &mut [T], work: &mut [T]) {
+        self.group::<T, FUSED>(level, a, out, work);
+    }
 }
 
-/// Factors matrices of `sizes[0]` floats to results of `sizes[1]` floats, with `sizes[2]` numbers of work. Small matrices of
-/// a batch are factored side by side.
-#[inline(always)]
-pub(super) fn each_group<T: Scalar>(
-    (level, f): (Level, &impl Factorization<T>),
-    [from, to, work]: [usize; 3],
-    (a, out): (&[T], &mut [T]),
-    room_of: &mut [T],
+/// Factors the matrices of `a` to `out`. The code is compiled for the portable level and for AVX2 with fused multiply-add;
+/// AVX-512 uses the latter, since most matrices are small. `work` has the [`room`] for the work.
+pub(super) fn factor_each<T: Scalar>(
+    level: Level,
+    f: &impl Factorization<T>,
+    a: &[T],
+    out: &mut [T],
+    work: &mut [T],
 ) {
-    if room_of.len() > work {
-        for (a, out) in a.chunks(LANES * from).zip(out.chunks_mut(LANES * to)) {
-            f.group::<T::Lanes>(level, a, out, T::Lanes::split(room_of));
-        }
-    } else {
-        for (a, out) in a.chunks_exact(from).zip(out.chunks_exact_mut(to)) {
-            f.group::<T>(level, a, out, room_of);
+    if f.sizes()[1] == 0 {
+        return;
+    }
+    match is_fused(level) {
+        true => run_narrow(level, Each::<T, _, true> { level, f, a, out, work }),
+        false => Each::<T, _, false> { level, f, a, out, work }.run(),
+    }
+}
+
+struct Each<'a, T, F, const FUSED: bool> {
+    level: Level,
+    f: &'a F,
+    a: &'a [T],
+    out: &'a mut [T],
+    work: &'a mut [T],
+}
+
+impl<T: Scalar, F: Factorization<T>, const FUSED: bool> Work for Each<'_, T, F, FUSED> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Each { level, f, a, out, work: room } = self;
+        let [from, to, work] = f.sizes();
+        // Lanes without fused multiply-add gain little, and take much code.
+        if FUSED && room.len() > work {
+            for (a, out) in a.chunks(LANES * from).zip(out.chunks_mut(LANES * to)) {
+                f.group::<T::Lanes, FUSED>(level, a, out, T::Lanes::split(room));
+            }
+        } else {
+            for (a, out) in a.chunks_exact(from).zip(out.chunks_exact_mut(to)) {
+                f.alone::<FUSED>(level, a, out, room);
+            }
         }
     }
 }

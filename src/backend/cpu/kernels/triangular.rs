@@ -3,13 +3,26 @@
 //! Matrices are row-major. The sequence of operations on an element depends only on n, not on the numbers of right-hand
 //! sides and matrices.
 
-use super::lu::Sides;
 use super::scalar::{Number, Scalar, minus};
 use crate::graph::Triangle;
 use crate::simd::{Level, Work, is_fused, run_narrow};
 
+/// Numbers of matrices and right-hand sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sides {
+    /// The order of the matrices.
+    pub n: usize,
+    /// The number of right-hand sides of each matrix.
+    pub m: usize,
+}
+
+/// The numbers of work per matrix of systems that are solved side by side with others.
+pub fn solve_work(Sides { n, m }: Sides) -> usize {
+    n * n + n * m
+}
+
 /// Writes the solutions for the right-hand sides `b` to `x`. The other triangle of a matrix has no effect. `work` has the
-/// [room beside](super::room_beside) others for [`lu_solve_work`](super::lu_solve_work).
+/// [room beside](super::room_beside) others for [`solve_work`].
 pub fn triangular_solve<T: Scalar>(
     level: Level,
     (sides, triangle): (Sides, Triangle),
@@ -17,21 +30,34 @@ pub fn triangular_solve<T: Scalar>(
     b: &[T],
     (x, work): (&mut [T], &mut [T]),
 ) {
+    x.copy_from_slice(b);
+    solve_in_place(level, (sides, sides.n * sides.n), &[triangle], a, (x, work));
+}
+
+/// Solves the systems of triangles of each matrix, one triangle after the other, with the right-hand sides in `x`. A matrix
+/// begins each `size` floats.
+pub(super) fn solve_in_place<T: Scalar>(
+    level: Level,
+    (sides, size): (Sides, usize),
+    triangles: &[Triangle],
+    a: &[T],
+    (x, work): (&mut [T], &mut [T]),
+) {
     if sides.n == 0 || sides.m == 0 {
         return;
     }
     match is_fused(level) {
-        true => run_narrow(level, Solve::<T, true> { level, sides, triangle, a, b, x, work }),
-        false => Solve::<T, false> { level, sides, triangle, a, b, x, work }.run(),
+        true => run_narrow(level, Solve::<T, true> { level, sides, size, triangles, a, x, work }),
+        false => Solve::<T, false> { level, sides, size, triangles, a, x, work }.run(),
     }
 }
 
 struct Solve<'a, T, const FUSED: bool> {
     level: Level,
     sides: Sides,
-    triangle: Triangle,
+    size: usize,
+    triangles: &'a [Triangle],
     a: &'a [T],
-    b: &'a [T],
     x: &'a mut [T],
     work: &'a mut [T],
 }
@@ -41,43 +67,32 @@ impl<T: Scalar, const FUSED: bool> Work for Solve<'_, T, FUSED> {
 
     #[inline(always)]
     fn run(self) {
-        let Solve { level, sides, triangle, a, b, x, work } = self;
+        let Solve { level, sides, size, triangles, a, x, work } = self;
         let Sides { n, m } = sides;
-        if !work.is_empty() {
-            let work = T::Lanes::split(work);
-            let all = a.chunks(T::Lanes::LEN * n * n).zip(b.chunks(T::Lanes::LEN * n * m));
-            for ((a, b), x) in all.zip(x.chunks_mut(T::Lanes::LEN * n * m)) {
-                beside::<T::Lanes, FUSED>(level, (sides, triangle), a, b, (x, &mut *work));
+        // Lanes without fused multiply-add gain little, and take much code.
+        if FUSED && !work.is_empty() {
+            let (rows, lanes) = T::Lanes::split(work)[..solve_work(sides)].split_at_mut(n * n);
+            for (a, x) in a.chunks(T::Lanes::LEN * size).zip(x.chunks_mut(T::Lanes::LEN * n * m)) {
+                T::Lanes::load(level, a, size, rows);
+                T::Lanes::load(level, x, n * m, lanes);
+                for &triangle in triangles {
+                    substitute::<T::Lanes, FUSED>(sides, triangle, rows, lanes);
+                }
+                T::Lanes::store(level, lanes, x);
             }
             return;
         }
-        for ((a, b), x) in a.chunks_exact(n * n).zip(b.chunks_exact(n * m)).zip(x.chunks_exact_mut(n * m)) {
-            x.copy_from_slice(b);
-            substitute::<T, FUSED>(sides, triangle, a, x);
+        for (a, x) in a.chunks_exact(size).zip(x.chunks_exact_mut(n * m)) {
+            for &triangle in triangles {
+                substitute::<T, FUSED>(sides, triangle, a, x);
+            }
         }
     }
 }
 
-/// The solutions of a group of systems side by side.
-#[inline(always)]
-fn beside<E: Number, const FUSED: bool>(
-    level: Level,
-    (sides, triangle): (Sides, Triangle),
-    a: &[E::Elem],
-    b: &[E::Elem],
-    (out, work): (&mut [E::Elem], &mut [E]),
-) {
-    let Sides { n, m } = sides;
-    let (rows, x) = work[..n * n + n * m].split_at_mut(n * n);
-    E::load(level, a, n * n, rows);
-    E::load(level, b, n * m, x);
-    substitute::<E, FUSED>(sides, triangle, rows, x);
-    E::store(level, x, out);
-}
-
 /// Solves the systems of one matrix in place, by substitution.
 #[inline(always)]
-pub(super) fn substitute<E: Number, const FUSED: bool>(
+fn substitute<E: Number, const FUSED: bool>(
     Sides { n, m }: Sides,
     triangle: Triangle,
     rows: &[E],
@@ -160,6 +175,7 @@ fn block<E: Number, const FUSED: bool, const R: usize>(
 #[inline(always)]
 fn one_column<E: Number, const FUSED: bool>(n: usize, kind: (bool, bool), rows: &[E], x: &mut [E]) {
     let (rest, blocks) = (n % ROWS, n / ROWS);
+    // The two kinds are compiled apart, so that the rows of a block have constant places and stay in registers.
     if kind.0 {
         for step in 0..blocks {
             block::<E, FUSED, ROWS>(n, n - (step + 1) * ROWS, rows, x, kind);

@@ -2,7 +2,7 @@
 
 use crate::backend::cpu::address::{Address, Cost, Env};
 use crate::backend::cpu::kernels::{
-    Elem, Scalar, cholesky, cholesky_work, eigh, eigh_work, lu, lu_work, qr, qr_work, room, room_beside,
+    Elem, Scalar, cholesky, cholesky_work, eigh, eigh_work, lu, lu_work, qr, qr_work, room,
 };
 use crate::graph::FactorOp;
 use crate::simd::Level;
@@ -36,7 +36,7 @@ impl Factor {
     /// The numbers that the kernel uses as working memory.
     pub fn room(op: FactorOp, [rows, columns]: [usize; 2], count: usize) -> usize {
         let work = match op {
-            FactorOp::Lu => return room_beside(lu_work(rows), count),
+            FactorOp::Lu => lu_work(rows),
             FactorOp::Cholesky => cholesky_work(rows),
             FactorOp::Qr => qr_work((rows, columns)),
             FactorOp::Eigh => eigh_work(rows),

@@ -2,7 +2,7 @@
 
 use super::factor::{memory, size};
 use crate::backend::cpu::address::{Address, Cost, Env};
-use crate::backend::cpu::kernels::{Scalar, Sides, lu_solve, lu_solve_work, room_beside, triangular_solve};
+use crate::backend::cpu::kernels::{Scalar, Sides, lu_solve, room_beside, solve_work, triangular_solve};
 use crate::graph::Triangle;
 use crate::simd::Level;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -33,7 +33,7 @@ pub(crate) struct Systems {
 impl Systems {
     /// The numbers that the kernel uses as working memory.
     pub fn room(sides: Sides, count: usize) -> usize {
-        room_beside(lu_solve_work(sides), count)
+        room_beside(solve_work(sides), count)
     }
 
     /// The numbers that describe one matrix.
