@@ -184,7 +184,12 @@ impl Lanes for F64x4 {
     #[inline(always)]
     unsafe fn load_mask(p: *const u32, n: usize) -> Mask64x4 {
         op!({
-            let words = _mm256_cvtepu32_epi64(_mm_maskload_epi32(p.cast(), first32_half(n)));
+            let words = if n == 4 {
+                _mm_loadu_si128(p.cast())
+            } else {
+                _mm_maskload_epi32(p.cast(), first32_half(n))
+            };
+            let words = _mm256_cvtepu32_epi64(words);
             Mask64x4(_mm256_castsi256_pd(_mm256_cmpeq_epi64(words, _mm256_setzero_si256()))).not()
         })
     }
@@ -194,7 +199,11 @@ impl Lanes for F64x4 {
             let even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
             let words = _mm256_permutevar8x32_epi32(_mm256_castpd_si256(mask.0), even);
             let ones = _mm_srli_epi32::<31>(_mm256_castsi256_si128(words));
-            _mm_maskstore_epi32(p.cast(), first32_half(n), ones);
+            if n == 4 {
+                _mm_storeu_si128(p.cast(), ones);
+            } else {
+                _mm_maskstore_epi32(p.cast(), first32_half(n), ones);
+            }
         });
     }
     #[inline(always)]

@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 
-use super::ops::{load_up_to, store_up_to};
+use super::ops::{each_part, load_up_to, store_up_to};
 use super::strip::StripKernel;
 use crate::simd::lanes::{Int, Lanes, Mask, Simd};
 
@@ -73,17 +73,14 @@ impl<O: IntOp> StripKernel for IntMap<O> {
     #[inline(always)]
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, _: [f64; 2], n: usize) {
         let (dst, a, b) = (dst.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>());
-        let mut i = 0;
-        while i < n {
-            let count = (n - i).min(S::U32::LEN);
+        each_part!(n, S::U32::LEN, |i, count| {
             // SAFETY: `i + count <= n`; `b` is read only if the operation has two operands.
             unsafe {
                 let x: S::U32 = load_up_to(a.add(i), count);
                 let y = if O::ARITY > 1 { load_up_to(b.add(i), count) } else { x };
                 store_up_to(O::apply(x, y), dst.add(i), count);
             }
-            i += count;
-        }
+        });
     }
 }
 
@@ -94,16 +91,13 @@ impl<O: IntCompareOp> StripKernel for IntCompare<O> {
     #[inline(always)]
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, _: [f64; 2], n: usize) {
         let (dst, a, b) = (dst.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>());
-        let mut i = 0;
-        while i < n {
-            let count = (n - i).min(S::U32::LEN);
+        each_part!(n, S::U32::LEN, |i, count| {
             // SAFETY: `i + count <= n`.
             unsafe {
                 let (x, y): (S::U32, S::U32) = (load_up_to(a.add(i), count), load_up_to(b.add(i), count));
                 S::U32::store_mask(O::apply(x, y), dst.add(i), count);
             }
-            i += count;
-        }
+        });
     }
 }
 
@@ -114,13 +108,10 @@ impl StripKernel for Not {
     #[inline(always)]
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, _: [f64; 2], n: usize) {
         let (dst, a) = (dst.cast::<u32>(), a.cast::<u32>());
-        let mut i = 0;
-        while i < n {
-            let count = (n - i).min(S::U32::LEN);
+        each_part!(n, S::U32::LEN, |i, count| {
             // SAFETY: `i + count <= n`.
             unsafe { S::U32::store_mask(S::U32::load_mask(a.add(i), count).not(), dst.add(i), count) };
-            i += count;
-        }
+        });
     }
 }
 
@@ -131,16 +122,13 @@ impl StripKernel for Select {
     #[inline(always)]
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, _: [f64; 2], n: usize) {
         let (dst, a, b, c) = (dst.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>(), c.cast::<u32>());
-        let mut i = 0;
-        while i < n {
-            let count = (n - i).min(S::U32::LEN);
+        each_part!(n, S::U32::LEN, |i, count| {
             // SAFETY: `i + count <= n`.
             unsafe {
                 let mask = S::U32::load_mask(a.add(i), count);
                 let (x, y) = (load_up_to(b.add(i), count), load_up_to(c.add(i), count));
                 store_up_to(S::U32::select(mask, x, y), dst.add(i), count);
             }
-            i += count;
-        }
+        });
     }
 }

@@ -132,6 +132,25 @@ compare_op! {
     Le: |a, b| a.le(b);
 }
 
+/// Runs a block for each part of `n` elements: for parts of `len`, then for the rest. The two are compiled apart, so that
+/// whole parts wait for no count and use no masks.
+macro_rules! each_part {
+    ($n:expr, $len:expr, |$i:ident, $count:ident| $block:block) => {{
+        let (n, len) = ($n, $len);
+        let mut $i = 0;
+        while $i + len <= n {
+            let $count = len;
+            $block
+            $i += len;
+        }
+        if $i < n {
+            let $count = n - $i;
+            $block
+        }
+    }};
+}
+pub(super) use each_part;
+
 /// Reads `n <= LEN` lanes.
 #[inline(always)]
 pub(super) unsafe fn load_up_to<V: Lanes>(p: *const V::Elem, n: usize) -> V {
@@ -153,16 +172,13 @@ impl<T: Math, O: CompareOp> StripKernel for Compare<T, O> {
     #[inline(always)]
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, _: [f64; 2], n: usize) {
         let (dst, a, b) = (dst.cast::<u32>(), a.cast::<T>(), b.cast::<T>());
-        let mut i = 0;
-        while i < n {
-            let count = (n - i).min(T::Of::<S>::LEN);
+        each_part!(n, T::Of::<S>::LEN, |i, count| {
             // SAFETY: `i + count <= n`.
             unsafe {
                 let (x, y) = (load_up_to(a.add(i), count), load_up_to(b.add(i), count));
                 T::Of::<S>::store_mask(O::apply::<T::Of<S>>(x, y), dst.add(i), count);
             }
-            i += count;
-        }
+        });
     }
 }
 
@@ -173,16 +189,13 @@ impl<T: Math> StripKernel for IsFinite<T> {
     #[inline(always)]
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, _: [f64; 2], n: usize) {
         let (dst, a) = (dst.cast::<u32>(), a.cast::<T>());
-        let mut i = 0;
-        while i < n {
-            let count = (n - i).min(T::Of::<S>::LEN);
+        each_part!(n, T::Of::<S>::LEN, |i, count| {
             // SAFETY: `i + count <= n`.
             unsafe {
                 let x: T::Of<S> = load_up_to(a.add(i), count);
                 T::Of::<S>::store_mask(x.abs().lt(x.of(T::INFINITY)), dst.add(i), count);
             }
-            i += count;
-        }
+        });
     }
 }
 
@@ -193,17 +206,14 @@ impl StripKernel for Select {
     #[inline(always)]
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, _: [f64; 2], n: usize) {
         let (dst, a, b, c) = (dst.cast::<f64>(), a.cast::<u32>(), b.cast::<f64>(), c.cast::<f64>());
-        let mut i = 0;
-        while i < n {
-            let count = (n - i).min(S::F64::LEN);
+        each_part!(n, S::F64::LEN, |i, count| {
             // SAFETY: `i + count <= n`.
             unsafe {
                 let mask = S::F64::load_mask(a.add(i), count);
                 let (x, y): (S::F64, S::F64) = (load_up_to(b.add(i), count), load_up_to(c.add(i), count));
                 store_up_to(S::F64::select(mask, x, y), dst.add(i), count);
             }
-            i += count;
-        }
+        });
     }
 }
 
