@@ -170,6 +170,18 @@ unsafe fn row<T: Math>(
     let lanes = gemm_tile::lanes::<T>(level);
     let mut all = Panel { tiles: 1, k, a, rsa: 0, csa, b, ldb: 0, c, ldc: 0, rest: 0, add: accumulate };
     let mut j = 0;
+    if let Some((panels, tile)) = gemm_tile::abreast::<T>(level) {
+        let (_, whole, _) = panel::<T>(level, n);
+        all.ldb = whole;
+        while j + panels * whole <= n {
+            // SAFETY: the panels lie within B and C, and are as wide as the first one.
+            unsafe {
+                tile(&all);
+                (all.b, all.c) = (all.b.add(panels * k * whole), all.c.add(panels * whole));
+            }
+            j += panels * whole;
+        }
+    }
     while j < n {
         let (cols, whole, vectors) = panel::<T>(level, n - j);
         (all.ldb, all.rest) = (whole, cols - (vectors - 1) * lanes);

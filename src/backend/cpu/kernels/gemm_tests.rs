@@ -2,9 +2,10 @@
 
 use super::{
     Activation, Elem, Epilogue, Gemm, RowFactors, StripOp, gemm_f32, gemm_f64, gemm_layer_f32, pack,
-    packed_len, strip, transpose_4, transpose_8,
+    packed_len, strip, takes_packed, transpose_4, transpose_8,
 };
 use crate::graph::FloatFn;
+use crate::ode::tests::draw::{Draw, num_cases};
 use crate::simd::Level;
 
 fn noise(seed: u64, n: usize) -> Vec<f64> {
@@ -171,24 +172,44 @@ fn a_row_has_the_same_bits_whatever_surrounds_it() {
     bits_depend_on_the_sum_alone::<f64>();
 }
 
+/// Ranges: one row for every second case, else up to 40; up to 160 columns and 300 terms; A by rows or columns; with and
+/// without a sum before. Panels that stand abreast, single ones and the rest of one all occur.
 #[test]
 fn a_packed_factor_gives_the_same_bits() {
+    let mut draw = Draw(401);
+    let mut seen = [0; 3];
+    for _ in 0..num_cases(150) {
+        let m = if draw.coin() { 1 } else { 1 + draw.below(40) };
+        let terms = draw.one(&[8, 129, 301]);
+        let (n, k) = (1 + draw.below(160), draw.below(terms));
+        let layout = draw.one(&[Layout::RowMajor, Layout::Transposed]);
+        let s = shape(m, n, k, layout, draw.below(4), draw.coin());
+        seen = [0, 1, 2].map(|q| seen[q] + usize::from(m == 1 && k > 0 && [n >= 64, n < 32, n % 4 > 0][q]));
+        packed_is_plain::<f32>(&s);
+        packed_is_plain::<f64>(&s);
+    }
+    assert!(seen.iter().all(|&n| n > 5), "{seen:?}");
+}
+
+fn packed_is_plain<T: Real>(s: &Gemm) {
+    let double = size_of::<T>() == 8;
     for level in Level::available() {
-        for (m, n, k) in [(1, 64, 64), (1, 5, 3), (7, 100, 130), (30, 300, 300), (13, 81, 257), (6, 48, 0)] {
-            for layout in [Layout::RowMajor, Layout::Transposed] {
-                let s = shape(m, n, k, layout, 3, n % 2 == 0);
-                let plain: Vec<f32> = product(level, &s);
-                let mut copy = vec![f32::NAN; packed_len(level, false, k, n) + 1];
-                let packed = product_by::<f32>(&s, |a, b, c| {
-                    // SAFETY: the buffers hold what the shape describes.
-                    unsafe {
-                        pack(level, false, (k, n, s.ldb), b.cast(), copy.as_mut_ptr().cast());
-                        gemm_f32(level, &Gemm { packed: true, ..s }, a, copy.as_ptr(), c);
-                    }
-                });
-                assert_eq!(packed, plain, "{level:?} {s:?}");
+        let plain: Vec<T> = product(level, s);
+        let mut copy = vec![T::round(f64::NAN); packed_len(level, double, s.k, s.n) + 1];
+        let packed = product_by::<T>(s, |a, b, c| {
+            // SAFETY: the buffers hold what the shape describes.
+            unsafe {
+                pack(level, double, (s.k, s.n, s.ldb), b.cast(), copy.as_mut_ptr().cast());
+                T::gemm(
+                    level,
+                    &Gemm { packed: takes_packed(s.n), ..*s },
+                    a,
+                    if takes_packed(s.n) { copy.as_ptr() } else { b },
+                    c,
+                );
             }
-        }
+        });
+        assert_eq!(packed, plain, "{level:?} {s:?}");
     }
 }
 

@@ -97,6 +97,48 @@ fn shapes<T: Math, const WHOLE: bool>(level: Level, vectors: usize) -> &'static 
     }
 }
 
+/// For levels where one row of a panel has too few chains: the number of packed panels that a product of one row takes
+/// abreast, and the function for them.
+pub(super) fn abreast<T: Math>(level: Level) -> Option<(usize, TileFn<T>)> {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => Some((4, entry::avx2::<T, Abreast<T, 4, 2>>)),
+        _ => None,
+    }
+}
+
+/// One row times `P` whole packed panels of `Q` vectors. Each element is summed as in a [`Tile`].
+struct Abreast<T, const P: usize, const Q: usize>(PhantomData<T>);
+
+impl<T: Math, const P: usize, const Q: usize> TileKernel<T> for Abreast<T, P, Q> {
+    #[inline(always)]
+    unsafe fn run<S: Simd>(panel: &Panel<T>) {
+        let &Panel { k, csa, ldb, c, add, .. } = panel;
+        let (mut a, mut b) = (panel.a, panel.b);
+        // SAFETY: terms stay below `k`, and `row` passes `P` whole panels of B and as many columns of C.
+        unsafe {
+            let mut acc = [[T::Of::<S>::splat(T::ZERO); Q]; P];
+            for _ in 0..k {
+                let x = T::Of::<S>::splat(a.read_unaligned());
+                for p in 0..P {
+                    let row = b.wrapping_add(p * k * ldb);
+                    for q in 0..Q {
+                        acc[p][q] = x.mul_add(T::Of::<S>::load(row.add(q * T::Of::<S>::LEN)), acc[p][q]);
+                    }
+                }
+                (a, b) = (a.wrapping_add(csa), b.wrapping_add(ldb));
+            }
+            for p in 0..P {
+                for q in 0..Q {
+                    let at = c.add((p * Q + q) * T::Of::<S>::LEN);
+                    let sum = if add { T::Of::<S>::load(at).add(acc[p][q]) } else { acc[p][q] };
+                    sum.store(at);
+                }
+            }
+        }
+    }
+}
+
 struct Tile<T, const R: usize, const Q: usize, const WHOLE: bool>(PhantomData<T>);
 
 impl<T: Math, const R: usize, const Q: usize, const WHOLE: bool> Tile<T, R, Q, WHOLE> {
