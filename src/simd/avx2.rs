@@ -1,5 +1,5 @@
-//! Lanes on AVX2 with FMA: 8 of f32 and u32, 4 of f64; masks are full registers, tails use masked
-//! loads.
+//! Lanes on AVX2 with FMA: 8 of f32 and u32, 4 of f64; masks are full registers, tails use masked loads and
+//! stores.
 
 use std::arch::x86_64::*;
 
@@ -90,29 +90,6 @@ unsafe fn first32_half(n: usize) -> __m128i {
     op!(_mm_cmpgt_epi32(_mm_set1_epi32(n as i32), _mm_setr_epi32(0, 1, 2, 3)))
 }
 
-/// Writes the first `n <= 8` words, by moves of 128, 64 and 32 bits: a masked store takes tens of cycles on some processors
-/// (LLVM issue 214187).
-#[inline(always)]
-unsafe fn store_words(mut p: *mut u32, n: usize, x: __m256i) {
-    op!({
-        let mut rest = _mm256_castsi256_si128(x);
-        if n & 8 != 0 {
-            return _mm256_storeu_si256(p.cast(), x);
-        }
-        if n & 4 != 0 {
-            _mm_storeu_si128(p.cast(), rest);
-            (p, rest) = (p.add(4), _mm256_extracti128_si256::<1>(x));
-        }
-        if n & 2 != 0 {
-            _mm_storel_epi64(p.cast(), rest);
-            (p, rest) = (p.add(2), _mm_unpackhi_epi64(rest, rest));
-        }
-        if n & 1 != 0 {
-            p.write_unaligned(_mm_cvtsi128_si32(rest) as u32);
-        }
-    });
-}
-
 macro_rules! mask32 {
     () => {
         #[inline(always)]
@@ -133,7 +110,7 @@ macro_rules! mask32 {
                 if n == 8 {
                     _mm256_storeu_si256(p.cast(), words);
                 } else {
-                    store_words(p, n, words);
+                    _mm256_maskstore_epi32(p.cast(), first32(n), words);
                 }
             });
         }
@@ -141,7 +118,7 @@ macro_rules! mask32 {
 }
 
 macro_rules! moves {
-    ($elem:ty, $set1:ident, $load:ident, $maskload:ident, $store:ident, $words:path, $first:ident) => {
+    ($elem:ty, $set1:ident, $load:ident, $maskload:ident, $store:ident, $maskstore:ident, $first:ident) => {
         #[inline(always)]
         unsafe fn splat(x: $elem) -> Self {
             op!(Self($set1(x as _)))
@@ -160,7 +137,7 @@ macro_rules! moves {
         }
         #[inline(always)]
         unsafe fn store_part(self, p: *mut $elem, n: usize) {
-            op!(store_words(p.cast(), n * size_of::<$elem>() / 4, $words(self.0)));
+            op!($maskstore(p.cast(), $first(n), self.0));
         }
     };
 }
@@ -176,7 +153,7 @@ impl Lanes for F32x8 {
         _mm256_loadu_ps,
         _mm256_maskload_ps,
         _mm256_storeu_ps,
-        _mm256_castps_si256,
+        _mm256_maskstore_ps,
         first32
     );
     mask32!();
@@ -201,7 +178,7 @@ impl Lanes for F64x4 {
         _mm256_loadu_pd,
         _mm256_maskload_pd,
         _mm256_storeu_pd,
-        _mm256_castpd_si256,
+        _mm256_maskstore_pd,
         first64
     );
     #[inline(always)]
@@ -225,7 +202,7 @@ impl Lanes for F64x4 {
             if n == 4 {
                 _mm_storeu_si128(p.cast(), ones);
             } else {
-                store_words(p, n, _mm256_castsi128_si256(ones));
+                _mm_maskstore_epi32(p.cast(), first32_half(n), ones);
             }
         });
     }
@@ -250,7 +227,7 @@ impl Lanes for U32x8 {
         _mm256_loadu_si256,
         _mm256_maskload_epi32,
         _mm256_storeu_si256,
-        std::convert::identity,
+        _mm256_maskstore_epi32,
         first32
     );
     mask32!();
