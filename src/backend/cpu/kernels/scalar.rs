@@ -361,7 +361,8 @@ impl<T: Scalar, F: Factorization<T>, const FUSED: bool> Work for Each<'_, T, F, 
     fn run(self) {
         let Each { level, f, a, out, work: room } = self;
         let [from, to, work] = f.sizes();
-        // Lanes without fused multiply-add gain little, and take much code.
+        // Lanes without fused multiply-add are not compiled: they would take 0.15 MB of code for processors older than AVX2, where
+        // batches of small matrices take 1.5 to 2.7 times as long without them (benches/record/2026-11-29-linalg.md).
         if FUSED && room.len() > work {
             for (a, out) in a.chunks(LANES * from).zip(out.chunks_mut(LANES * to)) {
                 f.group::<T::Lanes, FUSED>(level, a, out, T::Lanes::split(room));

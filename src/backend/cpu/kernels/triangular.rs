@@ -69,7 +69,8 @@ impl<T: Scalar, const FUSED: bool> Work for Solve<'_, T, FUSED> {
     fn run(self) {
         let Solve { level, sides, size, triangles, a, x, work } = self;
         let Sides { n, m } = sides;
-        // Lanes without fused multiply-add gain little, and take much code.
+        // Lanes without fused multiply-add are not compiled: they would take 0.15 MB of code for processors older than AVX2, where
+        // batches of small matrices take 1.5 to 2.7 times as long without them (benches/record/2026-11-29-linalg.md).
         if FUSED && !work.is_empty() {
             let (rows, lanes) = T::Lanes::split(work)[..solve_work(sides)].split_at_mut(n * n);
             for (a, x) in a.chunks(T::Lanes::LEN * size).zip(x.chunks_mut(T::Lanes::LEN * n * m)) {
