@@ -19,10 +19,10 @@ pub use crate::{
     eval::{EvalError, stopped, with_at_most},
     io::lock_holder,
     train::{
-        DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, INPUT, ImagesFrame, MEASURE_TOLERANCE,
-        MODEL, MODEL_FILE, ModelConfig, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, PhasePlan, PointsFrame, RUN,
-        Recorded, SOLVER, Steps, ToleranceRow, TrainOption, Values, check_free, check_output,
-        check_tolerances, default_folder,
+        DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, GridAccuracy, IMAGE_TOLERANCE, INPUT, ImagesFrame,
+        MEASURE_TOLERANCE, MODEL, MODEL_FILE, ModelConfig, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, PhasePlan,
+        PointsFrame, RUN, Recorded, SOLVER, Steps, ToleranceRow, TrainOption, Values, check_free,
+        check_output, check_tolerances, default_folder,
         extra::{
             Activity, DensityGrid, DivergenceKind, InitialFlowKind, ModelKind, Objective, ObjectiveKind,
             OptimizerKind, PixelTransformKind, PlotsKind, RunInfo, Scores, TargetKind, TimesKind,

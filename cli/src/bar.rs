@@ -135,7 +135,12 @@ impl Count {
 
     /// Counts `done` more items.
     pub fn add(&mut self, done: usize) {
-        self.done += done;
+        self.at(self.done + done);
+    }
+
+    /// Sets the number of items that are done.
+    pub fn at(&mut self, done: usize) {
+        self.done = done;
         let every = if self.live.is_hidden() { LINE_EVERY } else { EVERY };
         if self.written.elapsed() < every {
             return;

@@ -7,7 +7,7 @@ use super::run_folder;
 use super::say::done;
 use super::threads::Threads;
 use flowline::__internal::{
-    DRAW_TOLERANCE, EvalError, FAR, MEASURE_TOLERANCE, check_output, write_npy_parts,
+    DRAW_TOLERANCE, EvalError, FAR, GridAccuracy, MEASURE_TOLERANCE, check_output, write_npy_parts,
 };
 use flowline::train::{TrainError, TrainedFlow};
 use std::path::PathBuf;
@@ -21,7 +21,11 @@ unit area for points.
 
 Examples:
   flowline density latest --grid 1024
-  flowline density runs/cat --margin 20 -o cat.npy")]
+  flowline density runs/cat --margin 20 -o cat.npy
+
+Cells where the density hardly changes are interpolated: off by at most about 1e-4 of the
+largest density and, in a .npy file, by 0.02 nats where it is more than 1e-6 of the largest.
+--every-cell solves each.")]
 pub struct Args {
     /// Run folder, or `latest` for the newest run in runs/
     run: PathBuf,
@@ -31,6 +35,9 @@ pub struct Args {
     /// Border around the image in pixels; for points, around the window, in percent of its longer side
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
     margin: f64,
+    /// Solve every cell, and interpolate none
+    #[arg(long)]
+    every_cell: bool,
     /// Output file: a figure (.png, .svg) or log-densities (.npy) [default: RUN/density-N.png]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -54,9 +61,13 @@ pub fn run(args: &Args) -> Result<()> {
     let tolerance = if kind == FileKind::Npy { MEASURE_TOLERANCE } else { DRAW_TOLERANCE };
     let learned = TrainedFlow::open(&run)?.rtol(tolerance).atol(tolerance);
     check_margin(&learned, margin)?;
+    let accuracy = match kind {
+        _ if args.every_cell => GridAccuracy::EVERY_CELL,
+        FileKind::Npy => GridAccuracy::NUMBERS,
+        _ => GridAccuracy::FIGURE,
+    };
     let mut count = Count::new(grid * grid, "cells");
-    let counted = |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
-    let parts = learned.log_grid_parts(grid, margin)?.inspect(counted);
+    let parts = learned.log_grid_parts((grid, margin), accuracy, |done| count.at(done))?;
     if kind == FileKind::Npy {
         let values = parts.map(|part| part.map(|part| part.into_iter().map(|x| x as f32).collect()));
         write_npy_parts(&path, &[grid, grid], values)?;

@@ -127,8 +127,7 @@ impl<D: VelocityField> Cnf<D> {
         self
     }
 
-    /// A fixed number of equal steps per block. A part of a block, as between two times of
-    /// [`Cnf::sample_trajectories`], takes its share of them, rounded up.
+    /// A fixed number of equal steps per block.
     pub fn fixed_steps(mut self, steps: usize) -> Self {
         self.settings.step_control = StepControl::Fixed { steps };
         self

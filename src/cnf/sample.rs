@@ -76,8 +76,8 @@ impl<D: VelocityField> Cnf<D> {
         self.on_rows(&z, &probes, Cnf::push_with_density)
     }
 
-    /// n sample trajectories at `num_times` evenly spaced times, from the base end to the data end. The solve
-    /// to each time starts from the state at the previous time.
+    /// n sample trajectories at `num_times` evenly spaced times, from the base end to the data end. Each block is one
+    /// solve; the positions within a block are interpolated between its steps, by the dense output of the method.
     ///
     /// # Shapes and units
     /// The result is `[num_times, n, dim]`; row i belongs to sample i at every time.
@@ -97,27 +97,25 @@ impl<D: VelocityField> Cnf<D> {
         Ok(Tensor::stack(&path.iter().collect::<Vec<_>>()))
     }
 
-    /// The positions at `times` of points that are at z at the first time; time is counted in blocks.
+    /// The positions at `times` of points that are at z at the first time, 0; time is counted in blocks. A block is one
+    /// solve, and the states within it are from its dense output.
     fn path(&self, z: &Tensor, times: &[f64]) -> Result<Vec<Tensor>> {
         let rows = [&[z.cast(self.dtype())], self.labels_of(z.shape()[0])].concat();
         let (path, _) = self.in_tiles(&rows, |tile| {
-            let mut path = vec![tile[0].clone()];
-            for w in times.windows(2) {
-                path.push(self.advance(&path[path.len() - 1], tile.get(1), w[0], w[1])?);
+            let (mut y, mut path) = (tile[0].clone(), vec![tile[0].clone()]);
+            for (start, block) in (0..).map(f64::from).zip(&self.blocks) {
+                let share =
+                    |t: &f64| (0.0 < t - start && t - start < 1.0).then(|| (t - start) * self.settings.t1);
+                let inside: Vec<f64> = times.iter().filter_map(share).collect();
+                let (states, end) = self.settings.flow_at((block, tile.get(1)), &inside, &y)?;
+                path.extend(states);
+                if times.contains(&(start + 1.0)) {
+                    path.push(end.clone());
+                }
+                y = end;
             }
             Ok((path, vec![]))
         })?;
         Ok(path)
-    }
-
-    /// Integrates through the blocks between two times, counted in blocks.
-    fn advance(&self, y: &Tensor, labels: Option<&Tensor>, from: f64, to: f64) -> Result<Tensor> {
-        let (mut y, t1) = (y.clone(), self.settings.t1);
-        let (first, last) = (from.floor() as usize, (to.ceil() as usize).min(self.blocks.len()));
-        for (i, block) in self.blocks.iter().enumerate().take(last).skip(first) {
-            let (start, end) = (from.max(i as f64) - i as f64, to.min(i as f64 + 1.0) - i as f64);
-            y = self.settings.flow((block, labels), (start * t1, end * t1), &y)?.0;
-        }
-        Ok(y)
     }
 }

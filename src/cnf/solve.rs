@@ -5,7 +5,7 @@ use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StepControl};
 use crate::adjoint::{self, PartNorm, TensorState};
 use crate::error::Result;
 use crate::nn::VelocityField;
-use crate::ode::{ConstantStepSize, Ode, OdeState};
+use crate::ode::{ConstantStepSize, Ode, OdeState, SaveAt};
 use crate::tensor::Tensor;
 use crate::tree;
 
@@ -49,19 +49,33 @@ impl CnfOptions {
     pub(super) fn integrate<Y>(
         &self,
         field: impl Fn(Tensor, &Y) -> Y,
-        (from, to): (f64, f64),
+        span: (f64, f64),
         y0: &Y,
     ) -> Result<(Y, Tensor)>
     where
         Y: TensorState + OdeState<Options = adjoint::Options, Solution<Y> = adjoint::TensorSolution<Y>>,
     {
+        let solution = self.solve(field, (span, SaveAt::default()), y0)?;
+        Ok((solution.y1, FlowStats::pack(&solution.stats)))
+    }
+
+    fn solve<Y>(
+        &self,
+        field: impl Fn(Tensor, &Y) -> Y,
+        ((from, to), save_at): ((f64, f64), SaveAt),
+        y0: &Y,
+    ) -> Result<adjoint::TensorSolution<Y>>
+    where
+        Y: TensorState + OdeState<Options = adjoint::Options, Solution<Y> = adjoint::TensorSolution<Y>>,
+    {
         let ode = Ode::new(field).method(self.method).adjoint(self.adjoint).max_steps(self.max_steps);
+        let (ode, span) = (ode.save_at(save_at), (to - from).abs());
         let ode = match self.step_control {
             StepControl::Fixed { steps } => {
                 // A whole number of steps, at most as long as the steps of a full block.
-                let share = (to - from).abs() / self.t1.abs();
+                let share = span / self.t1.abs();
                 let steps = (share * steps as f64 - 1e-9).ceil().max(1.0);
-                ode.controller(ConstantStepSize { dt0: (to - from).abs() / steps })
+                ode.controller(ConstantStepSize { dt0: span / steps })
             }
             StepControl::Adaptive { rtol, atol } => {
                 let norm = match self.error_norm {
@@ -69,14 +83,12 @@ impl CnfOptions {
                     ErrorNorm::State => PartNorm::First,
                 };
                 let ode = ode.rtol(rtol).atol(atol).part_norm(norm);
-                let span = (to - from).abs();
                 // An invalid dt0 is passed on: the solver reports it.
                 let first = self.dt0.map(|dt0| if dt0 > span { span } else { dt0 });
                 if let Some(dt0) = first { ode.dt0(dt0) } else { ode }
             }
         };
-        let solution = ode.solve(from, to, y0)?;
-        Ok((solution.y1, FlowStats::pack(&solution.stats)))
+        Ok(ode.solve(from, to, y0)?)
     }
 
     /// Integrates a block over a time span.
@@ -87,6 +99,19 @@ impl CnfOptions {
         y0: &Tensor,
     ) -> Result<(Tensor, Tensor)> {
         self.integrate(|t: Tensor, y: &Tensor| field.eval_conditional(&t, y, labels), span, y0)
+    }
+
+    /// Integrates a block over its whole time span; returns the states at `times` within it, and at its end.
+    pub(super) fn flow_at<D: VelocityField>(
+        &self,
+        (field, labels): (&D, Option<&Tensor>),
+        times: &[f64],
+        y0: &Tensor,
+    ) -> Result<(Vec<Tensor>, Tensor)> {
+        let field = |t: Tensor, y: &Tensor| field.eval_conditional(&t, y, labels);
+        let save_at = if times.is_empty() { SaveAt::default() } else { SaveAt::ts(times) };
+        let solution = self.solve(field, ((0.0, self.t1), save_at), y0)?;
+        Ok(((0..times.len()).map(|k| solution.ys.index(k)).collect(), solution.y1))
     }
 
     /// Integrates a block over a time span with the change of the log-density `[rows]` and, if set, the path

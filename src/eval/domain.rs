@@ -1,9 +1,9 @@
 //! A learned density over the plane: its domain, its total probability, and its values on a grid.
 //!
 //! The domain is the image, extended on all sides until its outer band is nearly empty. The density is
-//! evaluated once, at the requested resolution. With a deadline, a coarse evaluation comes first, at most
-//! `COARSE` cells wide and fewer on a slow machine. A second evaluation then uses the finest grid for which
-//! there is time.
+//! evaluated once, at the requested resolution, by the rules of `refine`: cells where it hardly changes are interpolated.
+//! With a deadline, a coarse evaluation comes first, at most `COARSE` cells wide and fewer on a slow machine. A second
+//! evaluation then uses the finest grid for which there is time.
 //!
 //! The total probability is the sum over this grid if the grid resolves the density, otherwise an adaptive integral,
 //! which has its own points. For a large image it is an integral by importance sampling, and the grid, which then only
@@ -14,6 +14,7 @@ use super::frame::Cells;
 use super::integral::{self, Integral};
 use super::measure::{LogDensity, Sampler};
 use super::most::at_most;
+use super::refine::{Accuracy, Place, Refined};
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::data::{Cover, ImageDensity};
@@ -39,8 +40,11 @@ const REACH: f64 = 4.5;
 /// The largest number of evaluations of an adaptive integral. A thin density needs minutes for more.
 const EVALUATIONS: usize = 1 << 18;
 
-/// Cells along the longer side of a large image for the bands around it.
+/// The fewest cells along the longer side of an image for the bands around it, and those of a large image.
+const BAND_LEAST: usize = 32;
 const BAND_CELLS: usize = 256;
+/// The key of the samples that show where cells are solved.
+pub const NEAR_STREAM: u64 = 0x0a5e_11ed_ce11_5000;
 /// The key of the points of an integral by importance sampling.
 const SAMPLED_STREAM: u64 = 0x5eed_0f7e_57da_7a03;
 
@@ -60,10 +64,19 @@ pub struct TotalProbability {
 /// The density over the image itself: values per square pixel, rows, columns.
 pub type Inner = (Vec<f64>, usize, usize);
 
+/// A density on a grid: its values over the image, its integral, and the share of the cells that was solved.
+struct OnGrid {
+    inner: Inner,
+    total: Integral,
+    solved: f64,
+}
+
 /// A density to evaluate on a grid.
 pub struct OnPlane<'a> {
     /// The compiled program that evaluates log-densities.
     pub density: &'a LogDensity,
+    /// The compiled program that samples, with as many rows per call as the density.
+    pub sampler: &'a Sampler,
     /// The flow.
     pub flow: &'a Flow,
     /// The frame of the image, or of a window over points.
@@ -84,27 +97,29 @@ impl OnPlane<'_> {
         progress: &mut dyn FnMut(f64),
     ) -> Result<(Inner, TotalProbability)> {
         let coarse = self.coarse(by).min(finest);
-        let (margin, outer) = self.reach(coarse, &by.share(0.5))?;
+        let near = self.near(&by.share(0.1))?;
+        let (margin, outer) = self.reach(coarse, &near, &by.share(0.5))?;
         let large = self.image.filter(|_| self.frame.is_large());
         let around = if large.is_some() { 0 } else { margin };
-        let on = |side: usize,
-                  by: &Deadline,
-                  progress: &mut dyn FnMut(f64)|
-         -> Result<Option<(Inner, Integral)>> {
+        let on = |side: usize, by: &Deadline, progress: &mut dyn FnMut(f64)| -> Result<Option<OnGrid>> {
             let (cells, around) = self.frame.cells_around(side, around);
-            let Some(values) = self.scaled(&cells, by, progress)? else { return Ok(None) };
+            let Some((values, num_solved)) = self.refined(&cells, &near, by, progress)? else {
+                return Ok(None);
+            };
             let total = integral::of_grid(&values, cells.cols, self.scaled_area(&cells));
             let (inner, rows, cols) = crop(&cells, &values, around);
-            Ok(Some(((self.per_area(inner), rows, cols), total)))
+            let solved = num_solved as f64 / values.len() as f64;
+            Ok(Some(OnGrid { inner: (self.per_area(inner), rows, cols), total, solved }))
         };
         let whole = |found: Option<_>| found.expect("invariant: without a deadline all cells are evaluated");
         let first = if by.is_limited() { coarse } else { finest };
         let (mut found, mut side) = (whole(on(first, &by.open(), progress)?), first);
-        let cells = self.frame.cells_around(finest, around).0.centers.len();
+        let cells = self.frame.cells_around(finest, around).0.centers.len() as f64;
         while side < finest {
             // Half of the time remains for the total probability and for a machine that becomes slower. The number
-            // of cells is proportional to the square of the side.
-            let affordable = by.share(0.5).count(Work::Grid, cells) as f64 / cells as f64;
+            // of cells is proportional to the square of the side, and at most the same share of them is solved.
+            let solved = (found.solved * cells).ceil() as usize;
+            let affordable = by.share(0.5).count(Work::Grid, solved) as f64 / solved as f64;
             let finer = (finest as f64 * affordable.sqrt()) as usize;
             if finer < side + side / 3 {
                 break;
@@ -112,7 +127,7 @@ impl OnPlane<'_> {
             let Some(whole) = on(finer, by, progress)? else { break };
             (found, side) = (whole, finer);
         }
-        let (inner, total) = found;
+        let OnGrid { inner, total, .. } = found;
         let (total, points) = match large {
             Some(image) => self.by_importance(image, margin, by, progress)?,
             None => (self.total(total, margin, by)?, None),
@@ -167,8 +182,7 @@ impl OnPlane<'_> {
         let seeds = SEEDS.into_iter().find(first).filter(|_| grid.error >= 0.5 * integral::ERROR);
         let Some(seeds) = seeds else { return Ok(grid) };
         let base: Vec<[f32; 2]> = integral::seeds(seeds, REACH).map(|z| z.map(|x| x as f32)).collect();
-        let sampler = Sampler::of_rows(rows);
-        let push = || sampler.push(self.flow, base.as_flattened());
+        let push = || self.sampler.push(self.flow, base.as_flattened());
         let images = watch.run(Work::Samples, whole(seeds), push)?;
         let images: Vec<[f64; 2]> =
             images.as_chunks::<2>().0.iter().map(|&x| self.frame.correlated(x)).collect();
@@ -189,6 +203,17 @@ impl OnPlane<'_> {
         Ok(if found.error < grid.error { found } else { grid })
     }
 
+    /// A few samples in standardized coordinates, near which cells are solved; none if there is no time.
+    fn near(&self, by: &Deadline) -> Result<Vec<[f64; 2]>> {
+        let rows = self.density.rows_per_call();
+        if !by.fits(Work::Samples, rows as f64) {
+            return Ok(Vec::new());
+        }
+        let key = Key::new(NEAR_STREAM);
+        let found = by.watch.run(Work::Samples, rows as f64, || self.sampler.part(self.flow, rows, &key))?;
+        Ok(found.as_chunks::<2>().0.to_vec())
+    }
+
     /// The number of cells of the coarse evaluation: the largest that ends in time, also on a machine that
     /// becomes slow.
     fn coarse(&self, by: &Deadline) -> usize {
@@ -197,36 +222,53 @@ impl OnPlane<'_> {
         fits.unwrap_or(COARSE[COARSE.len() - 1])
     }
 
-    /// Densities per square pixel; `None` if there was not enough time for all cells.
-    ///
-    /// # Errors
-    /// A solve that ended early.
-    #[cfg(feature = "plot")]
-    pub fn on_cells(
+    /// Densities in scaled coordinates on a grid, and the number of cells that were solved; `None` if there was not enough
+    /// time for them.
+    fn refined(
         &self,
         cells: &Cells,
+        near: &[[f64; 2]],
         by: &Deadline,
         progress: &mut dyn FnMut(f64),
-    ) -> Result<Option<Vec<f64>>> {
-        Ok(self.scaled(cells, by, progress)?.map(|values| self.per_area(values)))
+    ) -> Result<Option<(Vec<f64>, usize)>> {
+        let shape = [cells.rows, cells.cols];
+        let cell = |&x: &[f64; 2]| self.frame.cell_of(cells.frame, shape, x);
+        let seeds = near.iter().filter_map(cell).collect();
+        let grid = Refined { seeds, ..Refined::new(shape, Accuracy::FIGURE) };
+        let center = self.frame.centers(cells.frame, shape);
+        let found = grid.eval(&mut |places: &[Place], [from, to]: [f64; 2]| {
+            let mut found = Vec::with_capacity(places.len());
+            for part in places.chunks(self.density.rows_per_call()) {
+                let rows = self.density.rows_solved(part.len()) as f64;
+                if !by.fits(Work::Grid, rows) {
+                    return Ok(None);
+                }
+                let points: Vec<[f32; 2]> = part.iter().map(|&place| center(place)).collect();
+                found.extend(by.watch.run(Work::Grid, rows, || self.density.eval(self.flow, &points))?);
+                progress(from + (to - from) * found.len() as f64 / places.len() as f64);
+            }
+            Ok::<_, Error>(Some(found))
+        })?;
+        let shift = self.frame.log_factor();
+        let density = |x: f32| (f64::from(x) - shift).exp();
+        Ok(found.map(|(values, solved)| (values.into_iter().map(density).collect(), solved)))
     }
 
     /// Densities in scaled coordinates, in which they and the areas of cells are numbers of moderate size, whatever the
-    /// units of the data are; `None` if there was not enough time for all cells.
-    fn scaled(
-        &self,
-        cells: &Cells,
-        by: &Deadline,
-        progress: &mut dyn FnMut(f64),
-    ) -> Result<Option<Vec<f64>>> {
-        let (shift, mut values) = (self.frame.log_factor(), Vec::with_capacity(cells.centers.len()));
-        let (n, chunk) = (cells.centers.len(), self.density.rows_per_call());
-        let done = by.in_chunks((Work::Grid, n, chunk, 0), progress, |part| {
-            let log_probs = self.density.eval(self.flow, &cells.centers[part])?;
-            values.extend(log_probs.iter().map(|&x| (f64::from(x) - shift).exp()));
-            Ok::<_, Error>(())
-        })?;
-        Ok((done == n).then_some(values))
+    /// units of the data are.
+    fn scaled(&self, centers: &[[f32; 2]], by: &Deadline) -> Result<Vec<f64>> {
+        let (shift, mut values) = (self.frame.log_factor(), Vec::with_capacity(centers.len()));
+        let chunk = self.density.rows_per_call();
+        by.open().in_chunks(
+            (Work::Grid, centers.len(), chunk, 0),
+            |_| (),
+            |part| {
+                let log_probs = self.density.eval(self.flow, &centers[part])?;
+                values.extend(log_probs.iter().map(|&x| (f64::from(x) - shift).exp()));
+                Ok::<_, Error>(())
+            },
+        )?;
+        Ok(values)
     }
 
     /// Densities per square pixel from densities in scaled coordinates.
@@ -244,12 +286,13 @@ impl OnPlane<'_> {
     /// The margin in pixels at which the outer band is nearly empty (or the largest margin, or the last one
     /// before the deadline), and the probability in that band.
     ///
-    /// A band is evaluated with one cell per pixel; if the longer side of the image has fewer than 32 pixels,
-    /// with several, so that it has at least 32 cells; a large image has [`BAND_CELLS`]. Under a
-    /// deadline, it has at most `coarse` cells.
-    fn reach(&self, coarse: usize, by: &Deadline) -> Result<(usize, f64)> {
+    /// A band is evaluated with one cell per four pixels, at least [`BAND_LEAST`] cells along the longer side of the image; a
+    /// large image has [`BAND_CELLS`]. Under a deadline, it has at most `coarse` cells. Thin lines of a density may lie
+    /// between these, so the share of samples in the band counts too.
+    fn reach(&self, coarse: usize, near: &[[f64; 2]], by: &Deadline) -> Result<(usize, f64)> {
         let side = self.frame.side();
-        let (width, finest) = (side.div_ceil(BANDS), side * 32usize.div_ceil(side));
+        let (width, finest) =
+            (side.div_ceil(BANDS), (side / 4).max(side.min(BAND_LEAST) * BAND_LEAST.div_ceil(side)));
         let finest = if self.frame.is_large() { finest.min(BAND_CELLS) } else { finest };
         let cells = if by.is_limited() { finest.min(coarse) } else { finest };
         let (mut margin, mut outer) = (0, f64::INFINITY);
@@ -258,23 +301,26 @@ impl OnPlane<'_> {
         let fits = |margin: usize| margin == 0 || by.fits(Work::Grid, whole(margin));
         while outer >= OUTER_MASS && 2 * (margin + width) <= 3 * side && fits(margin) {
             margin += width;
-            outer = self.band_mass(cells, margin, width, by)?;
+            let in_band = |&&x: &&[f64; 2]| self.is_within(x, margin) && !self.is_within(x, margin - width);
+            let drawn = near.iter().filter(in_band).count();
+            outer = self.band_mass(cells, margin, width, by)?.max(drawn as f64 / near.len().max(1) as f64);
         }
         Ok((margin, outer))
+    }
+
+    /// Whether a point in standardized coordinates lies inside of the image grown by `margin` pixels.
+    fn is_within(&self, point: [f64; 2], margin: usize) -> bool {
+        let [x, y] = self.frame.place(self.frame.to_pixels(point));
+        let within = |x: f64, side: usize| x > -(margin as f64) && x < (side + margin) as f64;
+        within(x, self.frame.width) && within(y, self.frame.height)
     }
 
     /// The probability between the image grown by `margin - width` and by `margin` pixels, on `side` cells along its
     /// longer side.
     fn band_mass(&self, side: usize, margin: usize, width: usize, by: &Deadline) -> Result<f64> {
         let (mut cells, _) = self.frame.cells_around(side, margin);
-        let inner = (margin - width) as f64;
-        let within = |x: f64, side: usize| x > -inner && x < side as f64 + inner;
-        cells.centers.retain(|c| {
-            let [x, y] = self.frame.place(self.frame.to_pixels(c.map(f64::from)));
-            !(within(x, self.frame.width) && within(y, self.frame.height))
-        });
-        let values = self.scaled(&cells, &by.open(), &mut |_| ())?;
-        Ok(values.iter().flatten().sum::<f64>() * self.scaled_area(&cells))
+        cells.centers.retain(|c| !self.is_within(c.map(f64::from), margin - width));
+        Ok(self.scaled(&cells.centers, by)?.iter().sum::<f64>() * self.scaled_area(&cells))
     }
 }
 

@@ -237,20 +237,21 @@ pub(crate) fn over_line(flow: &Flow, standard: &Standardizer, places: Vec<f64>) 
     Ok(places.into_iter().zip(found).map(unstandardized).collect())
 }
 
-/// Up to 40,000 samples in parts of `rows`, as many as there is time for, in pixels; for points, in the units of
+/// Up to 40,000 samples in parts of the sampler's rows, as many as there is time for, in pixels; for points, in the units of
 /// the data.
 pub fn samples(
     flow: &Flow,
     image: &ImageFrame,
     key: &Key,
-    (rows, by): (usize, &Deadline),
+    (sampler, by): (&Sampler, &Deadline),
     progress: impl FnMut(f64),
 ) -> Result<Vec<[f64; 2]>> {
     let mut points = Vec::with_capacity(SAMPLES);
-    let mut parts = Sampler::of_rows(rows).draw(flow, SAMPLES, key);
-    by.in_chunks((Work::Samples, SAMPLES, rows, 0), progress, |_| {
-        let part = parts.next().expect("invariant: a part for each chunk")?;
-        points.extend(part.as_chunks::<2>().0.iter().map(|&p| image.to_pixels(p)));
+    let rows = sampler.rows_per_call();
+    by.in_chunks((Work::Samples, SAMPLES, rows, 0), progress, |part| {
+        let place = (part.start / rows) as u32;
+        let found = sampler.part(flow, part.len(), &key.fold_in(place))?;
+        points.extend(found.as_chunks::<2>().0.iter().map(|&p| image.to_pixels(p)));
         Ok::<_, Error>(())
     })?;
     Ok(points)

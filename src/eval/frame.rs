@@ -262,28 +262,34 @@ impl ImageFrame {
     }
 
     fn cells_on(&self, frame: Extent, rows: usize, cols: usize) -> Cells {
-        let center = self.centers_on(frame, rows, cols);
+        let center = self.centers(frame, [rows, cols]);
         Cells {
             rows,
             cols,
             frame,
-            centers: (0..rows * cols).map(center).collect(),
+            centers: (0..rows * cols).map(|i| center([i / cols, i % cols])).collect(),
             area: ((frame.x[1] - frame.x[0]) / cols as f64 * ((frame.y[1] - frame.y[0]) / rows as f64)).abs(),
         }
     }
 
-    /// Centers of the cells of [`cells`](Self::cells) by index, row-major, first row on top, in standardized
-    /// coordinates.
-    pub fn centers(&self, margin: f64, rows: usize, cols: usize) -> impl Fn(usize) -> [f32; 2] + use<'_> {
-        self.centers_on(self.grown(margin), rows, cols)
-    }
-
-    fn centers_on(&self, frame: Extent, rows: usize, cols: usize) -> impl Fn(usize) -> [f32; 2] + use<'_> {
+    /// Centers of the cells of a grid over `frame` by row and column, first row on top, in standardized coordinates. Rows
+    /// and columns beyond the last continue the grid.
+    pub fn centers(&self, frame: Extent, shape: [usize; 2]) -> impl Fn([usize; 2]) -> [f32; 2] + use<'_> {
         let at = |[from, to]: [f64; 2], i: usize, n: usize| from + (to - from) * (i as f64 + 0.5) / n as f64;
-        move |i| {
-            let p = [at(frame.x, i % cols, cols), at(frame.y, i / cols, rows)];
+        move |[row, col]| {
+            let p = [at(frame.x, col, shape[1]), at(frame.y, row, shape[0])];
             self.to_standard(p).map(|x| x as f32)
         }
+    }
+
+    /// The row and the column, of a grid over `frame`, of a point in standardized coordinates; `None` if it lies outside.
+    pub fn cell_of(&self, frame: Extent, shape: [usize; 2], point: [f64; 2]) -> Option<[usize; 2]> {
+        let p = self.to_pixels(point);
+        let index = |[from, to]: [f64; 2], p: f64, n: usize| {
+            let i = (p - from) / (to - from) * n as f64;
+            (i >= 0.0 && i < n as f64).then_some(i as usize)
+        };
+        Some([index(frame.y, p[1], shape[0])?, index(frame.x, p[0], shape[1])?])
     }
 
     /// A grid of nearly square cells: `side` cells along the longer side of the image, and around the image

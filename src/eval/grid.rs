@@ -1,16 +1,25 @@
 //! The density over the plane: on a grid, as numbers and as a figure.
 
-use super::FAR;
+use super::domain::NEAR_STREAM;
 use super::fitted::Fitted;
-use super::measure::{DRAW_TOLERANCE, LogDensity, PART};
-use crate::error::Result;
+use super::measure::{DRAW_TOLERANCE, LogDensity, PART, Sampler};
+use super::refine::{Accuracy, Place, Refined};
+use super::{FAR, at_most};
+use crate::error::{Error, Result};
 use crate::heatmap::{ColorScale, Extent, Heatmap};
+use crate::tensor::Key;
 #[cfg(feature = "plot")]
 use {
-    super::figures::on_cells,
     crate::plot::{Figure, extra::Plane},
     std::path::Path,
 };
+
+/// The number of samples that show where cells are solved, and of those whose density is computed.
+const NEAR: usize = 4096;
+const MEASURED: usize = 256;
+/// The number of cells that are in memory at once, in whole rows, and a divisor of the number of rows.
+const BAND: usize = 1 << 20;
+const BAND_ROWS: usize = 16;
 
 /// Log-densities per square pixel (for points, per unit area) on a grid of `size` x `size` cells.
 #[derive(Debug)]
@@ -28,12 +37,14 @@ pub struct DensityGrid {
 }
 
 impl Fitted {
-    /// The log-density at the centers of `size` x `size` cells over the image grown by `margin` pixels on all sides.
+    /// The log-density at the centers of `size` x `size` cells over the image grown by `margin` pixels on all sides, with
+    /// [`Accuracy::NUMBERS`].
     ///
     /// # Errors
     /// As [`plane`](Self::plane); a solve that ended early.
     pub(crate) fn log_grid(&self, size: usize, margin: f64) -> Result<DensityGrid> {
-        let parts: Vec<_> = self.log_grid_parts(size, margin)?.collect::<Result<_>>()?;
+        let parts = self.log_grid_parts(([size; 2], margin), Accuracy::NUMBERS, |_| ())?;
+        let parts: Vec<_> = parts.collect::<Result<_>>()?;
         self.grid_of(parts.concat(), size, margin)
     }
 
@@ -49,35 +60,65 @@ impl Fitted {
     }
 
     /// [`Fitted::log_grid`] in parts, row-major, first row on top; beyond [`FAR`] standard deviations the
-    /// log-density is -inf. A part whose solve ended early is an error.
+    /// log-density is -inf. A part whose solve ended early is an error. `progress` takes the number of cells that are
+    /// done.
     ///
     /// # Errors
     /// As [`plane`](Self::plane).
-    pub(crate) fn log_grid_parts(
-        &self,
-        size: usize,
-        margin: f64,
-    ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + '_> {
+    pub(crate) fn log_grid_parts<'a>(
+        &'a self,
+        (shape, margin): ([usize; 2], f64),
+        accuracy: Accuracy,
+        mut progress: impl FnMut(usize) + 'a,
+    ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + 'a> {
         let plane = self.plane("a grid")?;
         let (rtol, atol) = self.settings.tolerances(DRAW_TOLERANCE)?;
-        let density = LogDensity::for_points(size * size, rtol, atol).within(FAR);
-        let (center, shift) = (plane.centers(margin, size, size), plane.log_jacobian());
-        Ok((0..size * size).step_by(PART).map(move |start| {
-            let centers: Vec<[f32; 2]> = (start..(start + PART).min(size * size)).map(&center).collect();
-            let found = density.eval(&self.flow, &centers)?;
-            Ok(found.into_iter().map(|x| f64::from(x) + shift).collect())
+        let density = LogDensity::for_points(shape[0] * shape[1], rtol, atol).within(FAR);
+        let (frame, shift) = (plane.grown(margin), plane.log_jacobian());
+        let (center, [num_rows, num_cols]) = (plane.centers(frame, shape), shape);
+        let mut near = None;
+        let high = (BAND / num_cols).next_multiple_of(BAND_ROWS);
+        Ok((0..num_rows).step_by(high).map(move |first| {
+            if near.is_none() {
+                let (cells, peak) = (Vec::new(), f32::NEG_INFINITY);
+                near = Some(if accuracy.first_of(shape) > 1 {
+                    self.near(&density, (frame, shape))?
+                } else {
+                    (cells, peak)
+                });
+            }
+            let (seeds, peak) = near.as_mut().expect("invariant: set above");
+            let (rows, done) = (high.min(num_rows - first), first * num_cols);
+            let within = |&&[row, _]: &&Place| (first..first + rows).contains(&row);
+            let seeds = seeds.iter().filter(within).map(|&[row, col]| [row - first, col]).collect();
+            let band = Refined { seeds, peak: *peak, ..Refined::new([rows, num_cols], accuracy) };
+            let found = band.eval(&mut |places: &[Place], [from, to]: [f64; 2]| {
+                let mut found = Vec::with_capacity(places.len());
+                for part in places.chunks(PART) {
+                    let points: Vec<[f32; 2]> =
+                        part.iter().map(|&[row, col]| center([first + row, col])).collect();
+                    found.extend(density.eval(&self.flow, &points)?);
+                    let share = from + (to - from) * found.len() as f64 / places.len() as f64;
+                    progress(done + (share * (rows * num_cols) as f64) as usize);
+                }
+                Ok::<_, Error>(Some(found))
+            })?;
+            let (values, _) = found.expect("invariant: there is no deadline");
+            *peak = values.iter().copied().fold(*peak, f32::max);
+            progress(done + rows * num_cols);
+            Ok(values.into_iter().map(|x| f64::from(x) + shift).collect())
         }))
     }
 
-    /// The density over the image, `size` cells along its longer side.
-    #[cfg(feature = "plot")]
-    fn over_image(&self, size: usize) -> Result<(Vec<f64>, usize, usize)> {
-        let image = self.plane("a figure of the density")?;
-        let count = |side: usize| (side * size).div_ceil(image.side()).max(2);
-        let cells = image.cells(0.0, count(image.height), count(image.width));
-        let (rtol, atol) = self.settings.tolerances(DRAW_TOLERANCE)?;
-        let log_density = LogDensity::new(rtol, atol);
-        Ok((on_cells(&log_density, &self.flow, image, &cells)?, cells.rows, cells.cols))
+    /// Cells of a grid over `frame` in which samples lie, and the largest log-density of some samples.
+    fn near(&self, density: &LogDensity, (frame, shape): (Extent, [usize; 2])) -> Result<(Vec<Place>, f32)> {
+        let plane = self.plane("a grid")?;
+        let sampler = Sampler::of_rows(at_most(NEAR));
+        let drawn = sampler.part(&self.flow, sampler.rows_per_call(), &Key::new(NEAR_STREAM))?;
+        let drawn = drawn.as_chunks::<2>().0;
+        let some: Vec<[f32; 2]> = drawn.iter().take(MEASURED).map(|x| x.map(|x| x as f32)).collect();
+        let peak = density.eval(&self.flow, &some)?.into_iter().fold(f32::NEG_INFINITY, f32::max);
+        Ok((drawn.iter().filter_map(|&x| plane.cell_of(frame, shape, x)).collect(), peak))
     }
 
     /// The density over the image, or the window over points, with `size` cells along the longer side.
@@ -86,8 +127,11 @@ impl Fitted {
     /// A solve that ended early, a density that is not defined over the plane.
     #[cfg(feature = "plot")]
     pub(crate) fn density_figure(&self, size: usize) -> Result<Figure> {
-        let (values, rows, cols) = self.over_image(size)?;
         let plane = self.plane("a figure of the density")?;
+        let [rows, cols] =
+            [plane.height, plane.width].map(|side| (side * size).div_ceil(plane.side()).max(2));
+        let parts = self.log_grid_parts(([rows, cols], 0.0), Accuracy::FIGURE, |_| ())?;
+        let values: Vec<f64> = parts.collect::<Result<Vec<_>>>()?.concat().iter().map(|x| x.exp()).collect();
         let map = Heatmap { values: &values, rows, cols, frame: plane.window() };
         let names = self.frames.axis_names();
         let scale = self.frames.color_scale(&map);

@@ -7,7 +7,7 @@
 //! - [`Frames`] are the properties of the data that a [`Fitted`] stores: sizes, units, entropies.
 //! - [`TrainingData`] is the data of a run, and the target density if it is known.
 //! - `measure` scores held-out points, `domain` computes the total probability over the plane by the rules of
-//!   `integral`, `images` scores image sets.
+//!   `integral` from the cells that `refine` solves, `images` scores image sets.
 //! - `inpaint` and `anomaly` are uses of a density: rows with given coordinates, and how unusual rows are.
 //! - `figures` plots, with the feature `plot`. A `Deadline` limits the time of scores and figures.
 
@@ -31,6 +31,7 @@ mod integral;
 mod measure;
 mod most;
 mod points_frame;
+mod refine;
 #[cfg(feature = "plot")]
 mod samples;
 mod settings;
@@ -61,13 +62,12 @@ pub use images::{
 pub(crate) use images::{Images, bits_of_nats};
 pub use input::{Input, IntoRows};
 pub(crate) use integral::ERROR as QUADRATURE_ERROR;
-#[cfg(feature = "plot")]
-pub(crate) use measure::Sampler;
-pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
-pub(crate) use measure::{HeldOutRows, LogDensity, Score, drawable};
+pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE, SCORE_TOLERANCE};
+pub(crate) use measure::{HeldOutRows, LogDensity, Sampler, Score, drawable};
 pub use most::with_at_most;
 pub(crate) use most::{at_most, side_at_most};
 pub use points_frame::PointsFrame;
 pub(crate) use points_frame::{classes_text, dequantized_text, dropped_text};
+pub use refine::Accuracy as GridAccuracy;
 pub(crate) use target::TEST_STREAM;
 pub use target::TrainingData;

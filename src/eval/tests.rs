@@ -30,7 +30,8 @@ fn the_mass_of_any_flow_is_one_and_a_crop_is_the_image() {
     let frame = ImageFrame::of(&image());
     let flow = flow();
     let density = LogDensity::new(1e-4, 1e-4);
-    let plane = OnPlane { density: &density, flow: &flow, frame: &frame, image: None };
+    let sampler = Sampler::of_rows(density.rows_per_call());
+    let plane = OnPlane { density: &density, sampler: &sampler, flow: &flow, frame: &frame, image: None };
     let ((inside, rows, cols), mass) = plane.over_domain(32, &Deadline::none(), &mut |_| ()).unwrap();
     assert!((mass.total - 1.0).abs() < 1e-3 && mass.outer < 1e-5, "{mass:?}");
     assert_eq!((rows, cols), (24, 32));

@@ -39,18 +39,26 @@ impl Figure {
 
     /// Fills a polygon in the pixels only.
     pub(super) fn fill(&mut self, points: &[[f64; 2]], color: [u8; 3], opacity: f64) {
-        let (width, height) = (self.width, self.height);
-        let mut raster = Rasterizer::new(width as usize, height as usize);
-        let at = |p: [f64; 2]| {
-            point(p[0].clamp(0.0, f64::from(width)) as f32, p[1].clamp(0.0, f64::from(height)) as f32)
-        };
+        let end = [self.width, self.height].map(f64::from);
+        let inside = |p: &[f64; 2]| [0, 1].map(|a| p[a].clamp(0.0, end[a]));
+        let points: Vec<[f64; 2]> = points.iter().map(inside).collect();
+        // The pixels that the polygon may cover. A small polygon does not pass over the whole figure.
+        let low = [0, 1].map(|a| points.iter().map(|p| p[a]).fold(end[a], f64::min).floor());
+        let high = [0, 1].map(|a| points.iter().map(|p| p[a]).fold(0.0, f64::max).ceil());
+        let [columns, rows] = [0, 1].map(|a| (high[a] - low[a]).max(0.0) as usize);
+        if columns == 0 || rows == 0 {
+            return;
+        }
+        let mut raster = Rasterizer::new(columns, rows);
+        let at = |p: [f64; 2]| point((p[0] - low[0]) as f32, (p[1] - low[1]) as f32);
         for i in 0..points.len() {
             raster.draw_line(at(points[i]), at(points[(i + 1) % points.len()]));
         }
+        let [left, top] = low.map(|v| v as i32);
         raster.for_each_pixel_2d(|x, y, share| {
             let share = (f64::from(share).clamp(0.0, 1.0) * text::LEVELS).round() / text::LEVELS;
             if share > 0.0 {
-                self.mix(x as i32, y as i32, color, opacity * share);
+                self.mix(left + x as i32, top + y as i32, color, opacity * share);
             }
         });
     }

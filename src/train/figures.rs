@@ -17,6 +17,7 @@ use crate::io::run::metrics::{self, Row};
 use crate::io::run::{METRICS_FILE, RunFolder};
 use crate::plot;
 use crate::tensor::Tensor;
+use rayon::prelude::*;
 
 /// Folded into the key of a run for its samples. Updates fold in their number, which is smaller.
 pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
@@ -141,7 +142,7 @@ fn shares(points: &Points, flow: &Flow) -> Vec<(f64, Flow)> {
 pub(super) fn plane(
     session: &mut Session,
     image: &ImageFrame,
-    (ema, learned): (&Flow, &Inner),
+    (ema, learned, sampler): (&Flow, &Inner, &Sampler),
     finest: usize,
 ) -> Result<()> {
     if session.plots == PlotsKind::None {
@@ -149,8 +150,7 @@ pub(super) fn plane(
     }
     session.stage(Activity::Drawing)?;
     let update = (session.judging.kept.map_or(session.update, |kept| kept.update), session.update);
-    let (by, rows) =
-        (session.timing.budget.deadline(&session.timing.watch), session.judging.draw.rows_per_call());
+    let by = session.timing.budget.deadline(&session.timing.watch);
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let Some(folder) = &session.folder else { return Ok(()) };
     let artist = Artist::new(&session.header.frames, image, session.trainer.data.title());
@@ -159,7 +159,7 @@ pub(super) fn plane(
         return Ok(());
     }
     let (on_stage, data) = (&mut session.trainer.on_stage, &session.trainer.data);
-    let points = figures::samples(ema, image, &key, (rows, &by.share(DRAWS)), |share| {
+    let points = figures::samples(ema, image, &key, (sampler, &by.share(DRAWS)), |share| {
         on_stage(Activity::Drawing, share);
     })?;
     let way = figures::trajectories(ema, image, &key, &by.share(DRAWS))?;
@@ -170,23 +170,29 @@ pub(super) fn plane(
             .then(|| by.watch.run(Work::Target, cells, || Ok::<_, Error>(data.truth(image, side))))
             .transpose()
     };
-    let mut left_out = Vec::new();
-    let mut draw = |name, units, is_ready: bool, f: &dyn Fn() -> Result<()>| {
-        if is_ready && by.fits(Work::Figures, units) {
-            return by.watch.run(Work::Figures, units, f);
-        }
-        left_out.push(name);
-        Ok(())
-    };
     let truth = truth()?;
-    draw("comparison.png", COMPARISON, truth.is_some(), &|| {
-        truth.as_ref().map_or(Ok(()), |truth| artist.comparison(folder, learned, truth))
-    })?;
-    draw("samples.png", SAMPLE_PLOT, !points.is_empty(), &|| artist.samples(folder, learned, &points))?;
-    let on_way = |f: &dyn Fn(&figures::Way) -> Result<()>| way.as_ref().map_or(Ok(()), f);
-    draw("flow.png", PANELS, way.is_some(), &|| on_way(&|way| artist.flow(folder, way)))?;
-    draw("flow.gif", ANIMATION, way.is_some(), &|| on_way(&|way| artist.animation(folder, way)))?;
-    draw("field.png", FIELD, way.is_some(), &|| on_way(&|way| artist.field(folder, ema, way)))?;
+    let (artist, truth, points, way) = (&artist, truth.as_ref(), &points, way.as_ref());
+    let figures: [Figure<'_>; 5] = [
+        (
+            "comparison.png",
+            COMPARISON,
+            truth.map(|truth| -> Draw<'_> { Box::new(move || artist.comparison(folder, learned, truth)) }),
+        ),
+        (
+            "samples.png",
+            SAMPLE_PLOT,
+            (!points.is_empty())
+                .then(|| -> Draw<'_> { Box::new(|| artist.samples(folder, learned, points)) }),
+        ),
+        ("flow.png", PANELS, way.map(|way| -> Draw<'_> { Box::new(move || artist.flow(folder, way)) })),
+        (
+            "flow.gif",
+            ANIMATION,
+            way.map(|way| -> Draw<'_> { Box::new(move || artist.animation(folder, way)) }),
+        ),
+        ("field.png", FIELD, way.map(|way| -> Draw<'_> { Box::new(move || artist.field(folder, ema, way)) })),
+    ];
+    let left_out = draw(figures, &by)?;
     let is_reduced = learned.1.max(learned.2) < finest || points.len() < SAMPLES || !left_out.is_empty();
     if is_reduced {
         let (_, rows, cols) = *learned;
@@ -200,9 +206,30 @@ pub(super) fn plane(
         );
         (session.trainer.on_note)(&text);
     }
-    // One program for samples, one for trajectories, and one for the velocity.
-    session.programs.compiles += usize::from(!points.is_empty()) + 2 * usize::from(way.is_some());
+    // One program for trajectories, and one for the velocity.
+    session.programs.compiles += 2 * usize::from(way.is_some());
     Ok(())
+}
+
+/// Draws a figure.
+type Draw<'a> = Box<dyn Fn() -> Result<()> + Sync + 'a>;
+/// The name of a figure, its time in multiples of the time of one heat map, and how it is drawn if its data are there.
+type Figure<'a> = (&'static str, f64, Option<Draw<'a>>);
+
+/// Draws the figures for which there is time, on all cores; returns the names of the others.
+fn draw<const N: usize>(figures: [Figure<'_>; N], by: &Deadline) -> Result<Vec<&'static str>> {
+    let (mut planned, mut ready, mut left_out) = (0.0, Vec::new(), Vec::new());
+    for (name, units, draw) in figures {
+        match draw.filter(|_| by.fits(Work::Figures, planned + units)) {
+            Some(draw) => {
+                planned += units;
+                ready.push(draw);
+            }
+            None => left_out.push(name),
+        }
+    }
+    by.watch.run(Work::Figures, planned, || ready.par_iter().try_for_each(|draw| draw()))?;
+    Ok(left_out)
 }
 
 /// Draws the loss curve of a run.

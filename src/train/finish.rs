@@ -14,7 +14,8 @@ use super::{PlotsKind, figures};
 use crate::data::{Estimate, grouped};
 use crate::error::Result;
 use crate::eval::{
-    HeldOut, OUTER_MASS, OnPlane, QUADRATURE_ERROR, Score, TotalProbability, bits_of_nats, side_at_most,
+    HeldOut, OUTER_MASS, OnPlane, QUADRATURE_ERROR, Sampler, Score, TotalProbability, bits_of_nats,
+    side_at_most,
 };
 use crate::io::run::RunFolder;
 
@@ -182,13 +183,15 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> 
     let finest = if image.is_large() && !has_figures(session) { 1 } else { side_at_most(image.finest()) };
     let Trainer { on_stage, data, .. } = &mut session.trainer;
     let of = if let TrainingData::Image(image) = data { Some(&*image) } else { None };
-    let plane = OnPlane { density: &session.judging.draw, flow: &ema, frame: image, image: of };
+    let (density, sampler) = (&session.judging.draw, Sampler::of_rows(session.judging.draw.rows_per_call()));
+    let plane = OnPlane { density, sampler: &sampler, flow: &ema, frame: image, image: of };
     let progress = &mut |share| on_stage(Activity::Evaluating, share);
     #[cfg_attr(not(feature = "plot"), expect(unused_variables, reason = "only figures show the values"))]
     let (learned, mass) = plane.over_domain(finest, &by.share(PLANE), progress)?;
     tell_missing(session, &mass);
     #[cfg(feature = "plot")]
-    figures::plane(session, image, (&ema, &learned), finest)?;
+    figures::plane(session, image, (&ema, &learned, &sampler), finest)?;
+    session.programs.compiles += sampler.traces();
     Ok(mass)
 }
 

@@ -106,8 +106,8 @@ pub use crate::{
     cnf::config::{FieldConfig, Flow, Kept, ModelConfig, SolveConfig, Steps},
     data::{HELD_OUT_SHARE, Parts},
     eval::{
-        DRAW_TOLERANCE, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, MEASURE_TOLERANCE, PixelTables,
-        PointsFrame, ToleranceRow, check_tolerances,
+        DRAW_TOLERANCE, FAR, GridAccuracy, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, MEASURE_TOLERANCE,
+        PixelTables, PointsFrame, ToleranceRow, check_tolerances,
     },
     io::run::{METRICS_FILE, MODEL_FILE, check_free, check_output, default_folder, metrics},
 };

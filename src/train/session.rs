@@ -262,7 +262,7 @@ impl<'a> Session<'a> {
             due = false;
         }
         if ends || first_look || due || self.timing.measuring.rings(now_s) {
-            let score = self.check(phase)?;
+            let score = self.check(phase, ends || due)?;
             let nll = score.best_nll(self.header.frames.entropy_nats());
             (row.nll_nats, row.nll_stderr_nats) = (Some(nll.mean), nll.stderr);
             if due {

@@ -50,6 +50,27 @@ fn a_path_leads_from_the_base_to_the_data() {
 }
 
 #[test]
+fn a_time_within_a_block_is_where_a_solve_to_it_ends() {
+    let flow = small().rtol(1e-8).atol(1e-8);
+    for times in [3, 4, 6, 12] {
+        let path = flow.sample_trajectories(5, &key(), times).unwrap();
+        for k in 1..times {
+            let at = 2.0 * k as f64 / (times - 1) as f64;
+            let z = flow.base.sample(5, DType::F64, &key());
+            let mut y = z;
+            for (i, block) in flow.blocks.iter().enumerate() {
+                let end = (at - i as f64).clamp(0.0, 1.0) * flow.settings.t1;
+                if end > 0.0 {
+                    y = flow.settings.flow((block, None), (0.0, end), &y).unwrap().0;
+                }
+            }
+            let off = largest(&(path.index(k) - y));
+            assert!(off < 1e-6, "{times} times, time {at}: off by {off:.1e}");
+        }
+    }
+}
+
+#[test]
 fn a_log_density_outside_the_norm_changes_steps_and_not_the_answer() {
     let x = points(8);
     let flow = small().rtol(1e-7).atol(1e-7).rows_per_tile(8);

@@ -4,7 +4,7 @@
 use crate::cnf::Cnf;
 use crate::data::{Points, Rows};
 use crate::eval::measure::LogDensity;
-use crate::eval::{Deadline, Fitted, Frames, ImageFrame, OnPlane, PointsFrame};
+use crate::eval::{Deadline, Fitted, Frames, ImageFrame, OnPlane, PointsFrame, Sampler};
 use crate::nn::{Activation, AnyVelocityField, Mlp};
 use crate::tensor::{Key, Tree};
 use crate::triangular::{below, cholesky, log_det};
@@ -157,7 +157,9 @@ fn a_plane_of_decorrelated_points_is_in_the_units_of_the_data() {
     assert!(frame.reach(margin) <= 50.0 && frame.reach(margin + 1.0) > 50.0, "{margin}");
     // On 16 cells, the grid does not resolve the density, so rectangles replace it.
     let density = LogDensity::new(1e-5, 1e-5);
-    let plane = OnPlane { density: &density, flow: &case.fitted.flow, frame: &frame, image: None };
+    let sampler = Sampler::of_rows(density.rows_per_call());
+    let plane =
+        OnPlane { density: &density, sampler: &sampler, flow: &case.fitted.flow, frame: &frame, image: None };
     for finest in [16, 128] {
         let (_, found) = plane.over_domain(finest, &Deadline::none(), &mut |_| ()).unwrap();
         assert!((found.total - 1.0).abs() < 2e-3, "{finest}: {found:?}");

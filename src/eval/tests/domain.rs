@@ -2,7 +2,7 @@
 
 use super::still::still;
 use crate::data::SamplingRule;
-use crate::eval::{ImageFrame, LogDensity, OUTER_MASS, OnPlane, Stopwatch, Units};
+use crate::eval::{ImageFrame, LogDensity, OUTER_MASS, OnPlane, Sampler, Stopwatch, Units};
 use crate::ode::tests::draw::{Draw, num_cases};
 use crate::time_source::TimeSource;
 use std::f64::consts::TAU;
@@ -80,7 +80,9 @@ fn the_total_probability_is_that_of_the_domain_and_the_inner_values_are_densitie
     let (density, flow) = (LogDensity::new(1e-3, 1e-3), still(2));
     for i in 0..num_cases(14) {
         let (case, is_late) = (Case::draw(&mut draw), draw.coin());
-        let plane = OnPlane { density: &density, flow: &flow, frame: &case.frame, image: None };
+        let sampler = Sampler::of_rows(density.rows_per_call());
+        let plane =
+            OnPlane { density: &density, sampler: &sampler, flow: &flow, frame: &case.frame, image: None };
         let watch = Stopwatch::new(TimeSource::on(|now_s, _, units| now_s + units));
         let by = if is_late { watch.deadline(0.0, 0.0) } else { watch.no_deadline() };
         let finest = draw.one(&[12, 16, 25]);

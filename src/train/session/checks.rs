@@ -71,7 +71,7 @@ impl Session<'_> {
         if self.update > 0 || !is_unknown || self.header.config.start == InitialFlowKind::Normal {
             return Ok(());
         }
-        let score = self.check(phase)?;
+        let score = self.check(phase, true)?;
         self.keep_by_score(&score)
     }
 

@@ -12,7 +12,10 @@ use crate::train::team::Order;
 use crate::train::{Activity, Trainer};
 #[cfg(feature = "plot")]
 use {
-    crate::eval::{Gallery, OnPlane, Work, figures::Artist},
+    crate::eval::{
+        Gallery, Work,
+        figures::{self, Artist},
+    },
     crate::io::run::RunFolder,
     crate::tensor::Tensor,
     crate::train::PlotsKind,
@@ -46,10 +49,19 @@ impl Session<'_> {
 
     /// The validation score of the averaged weights for a check during training. Under a time limit, each check of
     /// a run scores the same random rows of the validation part: so many that all checks together take `1 / LOOK_SHARE`
-    /// of the phase, and at least one call.
-    pub(super) fn check(&mut self, phase: usize) -> Result<Score> {
+    /// of the phase, and at least one call. If the estimate of the
+    /// KL divergence chooses the weights, checks before the last score one call alone.
+    pub(super) fn check(&mut self, phase: usize, is_last: bool) -> Result<Score> {
         let open = self.timing.watch.no_deadline();
-        let Some(phase_s) = self.timing.budget.phase_s(phase) else { return self.measure(usize::MAX, &open) };
+        let Some(phase_s) = self.timing.budget.phase_s(phase) else {
+            // If weights are chosen by the estimate, scores before the last only show that the run learns.
+            let most = if !is_last && self.judging.estimator.is_some() {
+                self.judging.measure.rows_per_call()
+            } else {
+                usize::MAX
+            };
+            return self.measure(most, &open);
+        };
         let (work, call, all) = self.held_out.checks(&self.judging.measure, self.state.ema.base.dim);
         let rows = if let Some(rows) = self.judging.rows_checked {
             rows
@@ -117,9 +129,10 @@ impl Session<'_> {
         let image = artist.frame();
         let count = |side: usize| (side * self.coarse()).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
-        let plane = OnPlane { density: &self.judging.draw, flow: &self.state.ema, frame: image, image: None };
-        let density = plane.on_cells(&cells, &open, &mut |_| ())?;
-        let density = density.expect("invariant: without a deadline all cells are evaluated");
+        let (judge, flow) = (&self.judging.draw, &self.state.ema);
+        let calls = cells.centers.len().next_multiple_of(judge.rows_per_call());
+        let density = || figures::on_cells(judge, flow, image, &cells);
+        let density = self.timing.watch.run(Work::Grid, calls as f64, density)?;
         let learned = (density, cells.rows, cells.cols);
         let update = (self.update, self.update);
         self.timing.watch.run(Work::Figures, 1.0, || artist.density(folder, &learned, update))?;

@@ -5,6 +5,7 @@
 use super::alarm::Alarm;
 use super::checks::keeps_best;
 use crate::cnf::{KlEstimate, KlEstimator};
+use crate::eval::{DRAW_TOLERANCE, SCORE_TOLERANCE};
 use crate::eval::{LogDensity, Score, Stopwatch, Work};
 use crate::train::best::{Best, Measured};
 use crate::train::budget::Budget;
@@ -13,7 +14,6 @@ use crate::train::run::{RunInfo, Trainer};
 use crate::train::state::TrainState;
 use crate::train::step::Step;
 use crate::train::tally::Tallies;
-use crate::train::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 
 /// The programs of a run's phases.
 pub(in crate::train) struct PhasePrograms {
@@ -125,10 +125,10 @@ impl Judging {
         estimator: Option<KlEstimator>,
     ) -> Judging {
         let [measure, draw] = if header.options.time_limit.is_some() {
-            LogDensity::in_short_calls(MEASURE_TOLERANCE, DRAW_TOLERANCE)
+            LogDensity::in_short_calls(SCORE_TOLERANCE, DRAW_TOLERANCE)
         } else {
             [
-                LogDensity::for_measures(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
+                LogDensity::for_measures(SCORE_TOLERANCE, SCORE_TOLERANCE),
                 LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
             ]
         };
