@@ -227,7 +227,8 @@ impl Fitted {
         let (n, d, points) = (rows.len(), self.dim(), rows.into_values());
         let whose = if self.frames.points.is_some() { DATA } else { IMAGE };
         check_rows(&points, &self.standard(), whose, |i| format!("point {}", i + 1))?;
-        let (density, rows) = (LogDensity::for_points(n, rtol, atol), LogDensity::rows_for(n));
+        let density = LogDensity::for_points(n, rtol, atol).by_distance();
+        let rows = LogDensity::rows_for(n);
         let (frame, shift) = (self.standard(), self.standard().log_jacobian());
         let solve = move |first: usize, points: &[f64]| -> Result<Vec<f64>> {
             let standard: Vec<f32> = frame.transform(points).into_iter().map(|x| x as f32).collect();

@@ -77,7 +77,7 @@ impl Fitted {
         let (frame, shift) = (plane.grown(margin), plane.log_jacobian());
         let (center, [num_rows, num_cols]) = (plane.centers(frame, shape), shape);
         let mut near = None;
-        let high = (BAND / num_cols).next_multiple_of(BAND_ROWS);
+        let high = (BAND / num_cols.max(1)).max(1).next_multiple_of(BAND_ROWS);
         Ok((0..num_rows).step_by(high).map(move |first| {
             if near.is_none() {
                 let (cells, peak) = (Vec::new(), f32::NEG_INFINITY);

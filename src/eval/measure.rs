@@ -52,6 +52,7 @@ pub struct LogDensity {
     /// The same for [`FEW`] rows: for the last points, which fill a small part of a call.
     few: Chunked<'static, Flow, Tensor>,
     reach: f64,
+    by_distance: bool,
     tolerances: (f64, f64),
 }
 
@@ -97,12 +98,18 @@ impl LogDensity {
         };
         let rows = rows.min(at_most(rows).next_multiple_of(TILE));
         let (program, few) = (Chunked::new(rows, solve), Chunked::new(FEW, solve));
-        LogDensity { program, rows, few, reach: f64::INFINITY, tolerances: (rtol, atol) }
+        LogDensity { program, rows, few, reach: f64::INFINITY, by_distance: false, tolerances: (rtol, atol) }
     }
 
     /// Sets the distance in standard deviations beyond which the density is 0.
     pub fn within(self, reach: f64) -> LogDensity {
         LogDensity { reach, ..self }
+    }
+
+    /// Solves the rows of each call in the order of their distances from the center. A point far from the data needs several
+    /// times as many steps as the others, and the rows of a tile share their steps.
+    pub fn by_distance(self) -> LogDensity {
+        LogDensity { by_distance: true, ..self }
     }
 
     /// Number of rows per call of this program.
@@ -140,10 +147,12 @@ impl LogDensity {
     pub fn eval_rows(&self, flow: &Flow, points: &[f32], dim: usize) -> Result<Vec<f32>> {
         let point = |i: usize| &points[i * dim..(i + 1) * dim];
         let mut found = vec![f32::NEG_INFINITY; points.len() / dim];
-        let is_near =
-            |&i: &usize| point(i).iter().fold(0.0, |r: f64, &x| r.hypot(f64::from(x))) <= self.reach;
-        let near: Vec<usize> = (0..found.len()).filter(is_near).collect();
-        for part in near.chunks(self.rows) {
+        let distance = |i: usize| point(i).iter().fold(0.0, |r: f64, &x| r.hypot(f64::from(x)));
+        let mut near: Vec<usize> = (0..found.len()).filter(|&i| distance(i) <= self.reach).collect();
+        for part in near.chunks_mut(self.rows) {
+            if self.by_distance {
+                part.sort_by(|&i, &j| distance(i).total_cmp(&distance(j)));
+            }
             let rows: Vec<f32> = part.iter().flat_map(|&i| point(i)).copied().collect();
             let rows = Tensor::from_vec([part.len(), dim], rows).cast(flow.dtype());
             let program = if self.takes_few(part.len()) { &self.few } else { &self.program };
