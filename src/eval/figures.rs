@@ -230,7 +230,7 @@ pub(crate) fn line(folder: &RunFolder, points: &Points, learned: Vec<[f64; 2]>) 
 /// The density at points on a line, in the units of the data.
 pub(crate) fn over_line(flow: &Flow, standard: &Standardizer, places: Vec<f64>) -> Result<Vec<[f64; 2]>> {
     let there: Vec<f32> = standard.transform(&places).into_iter().map(|x| x as f32).collect();
-    let density = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE);
+    let density = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE).by_distance();
     let found = density.eval_rows(flow, &there, 1)?;
     let unstandardized =
         |(x, log_prob): (f64, f32)| [x, (f64::from(log_prob) + standard.log_jacobian()).exp()];
