@@ -8,7 +8,7 @@ use crate::tensor::{Leaf, Tensor, Tree, TreePath};
 /// The choice of step sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepControl {
-    /// Steps of equal length; a part of a block takes its share of them, rounded up.
+    /// Steps of equal length.
     Fixed {
         /// The number of steps per block.
         steps: usize,

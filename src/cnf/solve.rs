@@ -72,10 +72,7 @@ impl CnfOptions {
         let (ode, span) = (ode.save_at(save_at), (to - from).abs());
         let ode = match self.step_control {
             StepControl::Fixed { steps } => {
-                // A whole number of steps, at most as long as the steps of a full block.
-                let share = span / self.t1.abs();
-                let steps = (share * steps as f64 - 1e-9).ceil().max(1.0);
-                ode.controller(ConstantStepSize { dt0: span / steps })
+                ode.controller(ConstantStepSize { dt0: span / steps.max(1) as f64 })
             }
             StepControl::Adaptive { rtol, atol } => {
                 let norm = match self.error_norm {

@@ -14,7 +14,7 @@ use super::frame::Cells;
 use super::integral::{self, Integral};
 use super::measure::{LogDensity, Sampler};
 use super::most::at_most;
-use super::refine::{Accuracy, Place, Refined};
+use super::refine::{Accuracy, OfFlow, Refined};
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::data::{Cover, ImageDensity};
@@ -40,8 +40,9 @@ const REACH: f64 = 4.5;
 /// The largest number of evaluations of an adaptive integral. A thin density needs minutes for more.
 const EVALUATIONS: usize = 1 << 18;
 
-/// The fewest cells along the longer side of an image for the bands around it, and those of a large image.
+/// Cells along the longer side of an image for the bands around it: the least number.
 const BAND_LEAST: usize = 32;
+/// Cells along the longer side of a large image for the bands around it.
 const BAND_CELLS: usize = 256;
 /// The key of the samples that show where cells are solved.
 pub const NEAR_STREAM: u64 = 0x0a5e_11ed_ce11_5000;
@@ -236,19 +237,7 @@ impl OnPlane<'_> {
         let seeds = near.iter().filter_map(cell).collect();
         let grid = Refined { seeds, ..Refined::new(shape, Accuracy::FIGURE) };
         let center = self.frame.centers(cells.frame, shape);
-        let found = grid.eval(&mut |places: &[Place], [from, to]: [f64; 2]| {
-            let mut found = Vec::with_capacity(places.len());
-            for part in places.chunks(self.density.rows_per_call()) {
-                let rows = self.density.rows_solved(part.len()) as f64;
-                if !by.fits(Work::Grid, rows) {
-                    return Ok(None);
-                }
-                let points: Vec<[f32; 2]> = part.iter().map(|&place| center(place)).collect();
-                found.extend(by.watch.run(Work::Grid, rows, || self.density.eval(self.flow, &points))?);
-                progress(from + (to - from) * found.len() as f64 / places.len() as f64);
-            }
-            Ok::<_, Error>(Some(found))
-        })?;
+        let found = OfFlow { density: self.density, flow: self.flow, center, by }.eval(&grid, progress)?;
         let shift = self.frame.log_factor();
         let density = |x: f32| (f64::from(x) - shift).exp();
         Ok(found.map(|(values, solved)| (values.into_iter().map(density).collect(), solved)))

@@ -2,10 +2,10 @@
 
 use super::domain::NEAR_STREAM;
 use super::fitted::Fitted;
-use super::measure::{DRAW_TOLERANCE, LogDensity, PART, Sampler};
-use super::refine::{Accuracy, Place, Refined};
-use super::{FAR, at_most};
-use crate::error::{Error, Result};
+use super::measure::{DRAW_TOLERANCE, LogDensity, Sampler};
+use super::refine::{Accuracy, OfFlow, Place, Refined};
+use super::{Deadline, FAR, at_most};
+use crate::error::Result;
 use crate::heatmap::{ColorScale, Extent, Heatmap};
 use crate::tensor::Key;
 #[cfg(feature = "plot")]
@@ -79,30 +79,18 @@ impl Fitted {
         let mut near = None;
         let high = (BAND / num_cols.max(1)).max(1).next_multiple_of(BAND_ROWS);
         Ok((0..num_rows).step_by(high).map(move |first| {
-            if near.is_none() {
-                let (cells, peak) = (Vec::new(), f32::NEG_INFINITY);
-                near = Some(if accuracy.first_of(shape) > 1 {
-                    self.near(&density, (frame, shape))?
-                } else {
-                    (cells, peak)
-                });
+            if near.is_none() && accuracy.first_of(shape) > 1 {
+                near = Some(self.near(&density, (frame, shape))?);
             }
-            let (seeds, peak) = near.as_mut().expect("invariant: set above");
+            let (seeds, peak) = near.get_or_insert((Vec::new(), f32::NEG_INFINITY));
             let (rows, done) = (high.min(num_rows - first), first * num_cols);
             let within = |&&[row, _]: &&Place| (first..first + rows).contains(&row);
             let seeds = seeds.iter().filter(within).map(|&[row, col]| [row - first, col]).collect();
             let band = Refined { seeds, peak: *peak, ..Refined::new([rows, num_cols], accuracy) };
-            let found = band.eval(&mut |places: &[Place], [from, to]: [f64; 2]| {
-                let mut found = Vec::with_capacity(places.len());
-                for part in places.chunks(PART) {
-                    let points: Vec<[f32; 2]> =
-                        part.iter().map(|&[row, col]| center([first + row, col])).collect();
-                    found.extend(density.eval(&self.flow, &points)?);
-                    let share = from + (to - from) * found.len() as f64 / places.len() as f64;
-                    progress(done + (share * (rows * num_cols) as f64) as usize);
-                }
-                Ok::<_, Error>(Some(found))
-            })?;
+            let center = |[row, col]: Place| center([first + row, col]);
+            let cells = OfFlow { density: &density, flow: &self.flow, center, by: &Deadline::none() };
+            let share = &mut |share| progress(done + (share * (rows * num_cols) as f64) as usize);
+            let found = cells.eval(&band, share)?;
             let (values, _) = found.expect("invariant: there is no deadline");
             *peak = values.iter().copied().fold(*peak, f32::max);
             progress(done + rows * num_cols);
@@ -115,10 +103,11 @@ impl Fitted {
         let plane = self.plane("a grid")?;
         let sampler = Sampler::of_rows(at_most(NEAR));
         let drawn = sampler.part(&self.flow, sampler.rows_per_call(), &Key::new(NEAR_STREAM))?;
-        let drawn = drawn.as_chunks::<2>().0;
-        let some: Vec<[f32; 2]> = drawn.iter().take(MEASURED).map(|x| x.map(|x| x as f32)).collect();
-        let peak = density.eval(&self.flow, &some)?.into_iter().fold(f32::NEG_INFINITY, f32::max);
-        Ok((drawn.iter().filter_map(|&x| plane.cell_of(frame, shape, x)).collect(), peak))
+        // What lies outside of the grid has no share in its peak.
+        let inside = |&x: &[f64; 2]| Some((plane.cell_of(frame, shape, x)?, x.map(|x| x as f32)));
+        let (cells, points): (Vec<_>, Vec<_>) = drawn.as_chunks::<2>().0.iter().filter_map(inside).unzip();
+        let some = density.eval(&self.flow, &points[..points.len().min(MEASURED)])?;
+        Ok((cells, some.into_iter().fold(f32::NEG_INFINITY, f32::max)))
     }
 
     /// The density over the image, or the window over points, with `size` cells along the longer side.

@@ -22,7 +22,7 @@ use std::borrow::Cow;
 pub const ROWS: usize = 4096;
 /// Rows per call for points that may be far from the data. Such a call may take a minute, so progress is
 /// reported between calls.
-pub const PART: usize = 1024;
+const PART: usize = 1024;
 /// Rows of the smaller program for the last points: a multiple of a tile.
 const FEW: usize = 256;
 /// Rows per tile by default. The number of rows per call is a multiple of it.
@@ -117,12 +117,12 @@ impl LogDensity {
         self.rows
     }
 
-    /// The number of rows whose solves cost as much as those of `num_points` points, at most a call's.
+    /// The number of rows that a call for `num_points` points solves. It fills up the rows of its program.
     pub fn rows_solved(&self, num_points: usize) -> usize {
         if self.takes_few(num_points) { num_points.next_multiple_of(FEW) } else { self.rows }
     }
 
-    /// Whether the smaller program solves this many points, in less than half of the time.
+    /// Whether the smaller program solves this many points with at most half of the rows.
     fn takes_few(&self, num_points: usize) -> bool {
         2 * num_points.next_multiple_of(FEW) <= self.rows
     }

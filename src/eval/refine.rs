@@ -7,6 +7,11 @@
 //! thin lines of a density, and few of them far from it (interpolating wavelets on a sparse grid: Holmström 1999, Solving
 //! hyperbolic PDEs using interpolating wavelets, SIAM J. Sci. Comput. 21).
 
+use super::measure::LogDensity;
+use super::{Deadline, Work};
+use crate::cnf::config::Flow;
+use crate::error::{Error, Result};
+
 /// What a prediction may be off by.
 #[derive(Clone, Copy, Debug)]
 pub struct Accuracy {
@@ -38,7 +43,7 @@ const OF_PEAK: f32 = 1e-4;
 /// log-density, a cubic would overshoot.
 const BEND: f32 = 0.5;
 /// How often rough cells have their neighbors solved at one distance.
-const ROUNDS: usize = 16;
+const ROUNDS: i32 = 16;
 /// On a grid of fewer cells every cell is solved.
 const SMALL: usize = 4096;
 
@@ -50,8 +55,8 @@ const ROUGH: u8 = 4;
 /// A row and a column.
 pub type Place = [usize; 2];
 
-/// Solves cells: their log-densities in nats, or `None` if there is no time for them. The second argument is the
-/// fraction of all work that is done before them, and after them.
+/// Solves cells: their log-densities in nats, or `None` if there is no time for them. The second argument has the fractions
+/// of all work that are done before and after these cells.
 pub type Solve<'a, E> = dyn FnMut(&[Place], [f64; 2]) -> Result<Option<Vec<f32>>, E> + 'a;
 
 /// A grid whose cells are solved or predicted.
@@ -83,65 +88,69 @@ impl Refined {
         let first = self.accuracy.first_of(self.shape);
         let whole = |n: usize| (n - 1).div_ceil(first) * first + 1;
         let (high, wide) = (whole(rows), whole(cols));
+        let on_row = |row: usize| (0..wide).step_by(first).map(move |col| row * wide + col);
+        let known: Vec<usize> = (0..high).step_by(first).flat_map(on_row).collect();
         let mut lattice = Lattice {
             wide,
             values: vec![f32::NAN; high * wide],
             marks: vec![0; high * wide],
+            wanted: known.clone(),
             rough: Vec::new(),
             peak: self.peak,
             num_solved: 0,
             accuracy: self.accuracy,
         };
-        let mut work = Work::new(first);
-        for at in
-            (0..high).step_by(first).flat_map(|row| (0..wide).step_by(first).map(move |col| row * wide + col))
-        {
-            lattice.marks[at] |= WANTED;
-            work.wanted.push(at);
-        }
-        if !lattice.solve(&mut work, solve)? {
+        // The cells of each distance are taken to be three times as much work as those of the one before.
+        let halvings = first.trailing_zeros();
+        let begin =
+            |halving: u32| (3f64.powf(halving.into()) - 1.0) / (3f64.powf(halvings as f64 + 1.0) - 1.0);
+        if !lattice.solve([0.0, begin(1)], solve)? {
             return Ok(None);
         }
-        lattice.judge_first(first);
-        let mut distance = first;
-        while distance > 1 {
-            if !lattice.halve(distance, &self.seeds, &mut work, solve)? {
+        lattice.judge_first(&known);
+        for halving in 1..=halvings {
+            let share = [halving, halving + 1].map(begin);
+            if !lattice.halve(first >> halving, &self.seeds, share, solve)? {
                 return Ok(None);
             }
-            distance /= 2;
         }
         let row = |row: usize| &lattice.values[row * wide..][..cols];
         Ok(Some(((0..rows).flat_map(row).copied().collect(), lattice.num_solved)))
     }
 }
 
-/// The cells that are to be solved next, and the fraction of all work that is done. Each halving of the distance is
-/// taken to be three times the work of the one before.
-struct Work {
-    wanted: Vec<usize>,
-    done: f64,
-    next: f64,
-    growth: f64,
+/// Solves the cells of a [`Refined`] grid by a flow.
+pub struct OfFlow<'a, C> {
+    /// The program that evaluates log-densities.
+    pub density: &'a LogDensity,
+    /// The flow.
+    pub flow: &'a Flow,
+    /// The center of a cell in standardized coordinates.
+    pub center: C,
+    /// When the work must end.
+    pub by: &'a Deadline,
 }
 
-impl Work {
-    fn new(first: usize) -> Work {
-        let levels = first.trailing_zeros() + 1;
-        let next = 2.0 / (3f64.powi(levels as i32) - 1.0);
-        Work { wanted: Vec::new(), done: 0.0, next, growth: 3.0 }
-    }
-
-    /// The share of the cells that are solved now; those of further rounds at the same distance have a part of the rest.
-    fn take(&mut self) -> [f64; 2] {
-        let from = self.done;
-        self.done = (from + 0.7 * self.next).min(1.0);
-        self.next *= 0.3;
-        [from, self.done]
-    }
-
-    fn end_level(&mut self, share: f64) {
-        self.done = (self.done + self.next).min(1.0);
-        self.next = share * self.growth;
+impl<C: Fn(Place) -> [f32; 2]> OfFlow<'_, C> {
+    /// [`Refined::eval`] by the flow, in standardized coordinates. `progress` takes the fraction that is done.
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    pub fn eval(&self, grid: &Refined, progress: &mut dyn FnMut(f64)) -> Result<Option<(Vec<f32>, usize)>> {
+        grid.eval(&mut |places: &[Place], [from, to]: [f64; 2]| {
+            let mut found = Vec::with_capacity(places.len());
+            for part in places.chunks(self.density.rows_per_call()) {
+                let rows = self.density.rows_solved(part.len()) as f64;
+                if !self.by.fits(Work::Grid, rows) {
+                    return Ok(None);
+                }
+                let points: Vec<[f32; 2]> = part.iter().map(|&place| (self.center)(place)).collect();
+                let solve = || self.density.eval(self.flow, &points);
+                found.extend(self.by.watch.run(Work::Grid, rows, solve)?);
+                progress(from + (to - from) * found.len() as f64 / places.len() as f64);
+            }
+            Ok::<_, Error>(Some(found))
+        })
     }
 }
 
@@ -150,6 +159,8 @@ struct Lattice {
     wide: usize,
     values: Vec<f32>,
     marks: Vec<u8>,
+    /// The cells that are solved next.
+    wanted: Vec<usize>,
     /// The rough cells.
     rough: Vec<usize>,
     peak: f32,
@@ -159,11 +170,12 @@ struct Lattice {
 
 impl Lattice {
     /// Solves the wanted cells in an order in which neighbors are close: along a Z curve.
-    fn solve<E>(&mut self, work: &mut Work, solve: &mut Solve<'_, E>) -> Result<bool, E> {
-        work.wanted.sort_unstable_by_key(|&at| interleaved([at / self.wide, at % self.wide]));
-        let places: Vec<Place> = work.wanted.iter().map(|&at| [at / self.wide, at % self.wide]).collect();
-        let Some(found) = solve(&places, work.take())? else { return Ok(false) };
-        for (at, value) in work.wanted.drain(..).zip(found) {
+    fn solve<E>(&mut self, share: [f64; 2], solve: &mut Solve<'_, E>) -> Result<bool, E> {
+        let wide = self.wide;
+        self.wanted.sort_unstable_by_key(|&at| interleaved([at / wide, at % wide]));
+        let places: Vec<Place> = self.wanted.iter().map(|&at| [at / wide, at % wide]).collect();
+        let Some(found) = solve(&places, share)? else { return Ok(false) };
+        for (at, value) in self.wanted.drain(..).zip(found) {
             self.values[at] = value;
             self.marks[at] |= SOLVED;
             self.peak = self.peak.max(value);
@@ -173,90 +185,84 @@ impl Lattice {
     }
 
     /// The first cells have no prediction: those with a density that counts are rough.
-    fn judge_first(&mut self, first: usize) {
+    fn judge_first(&mut self, first: &[usize]) {
         let least = self.peak + self.accuracy.floor.min(OF_PEAK.ln());
-        let (wide, num) = (self.wide, self.values.len());
-        for at in (0..num / wide)
-            .step_by(first)
-            .flat_map(|row| (0..wide).step_by(first).map(move |col| row * wide + col))
-        {
-            if self.values[at] > least {
-                self.marks[at] |= ROUGH;
-                self.rough.push(at);
-            }
-        }
+        self.rough.extend(first.iter().filter(|&&at| self.values[at] > least));
+        self.rough.iter().for_each(|&at| self.marks[at] |= ROUGH);
     }
 
-    /// Halves the distance between known cells.
+    /// Halves the distance between known cells, to `half`. It begins and ends at these fractions of all work.
     fn halve<E>(
         &mut self,
-        distance: usize,
+        half: usize,
         seeds: &[Place],
-        work: &mut Work,
+        [begin, end]: [f64; 2],
         solve: &mut Solve<'_, E>,
     ) -> Result<bool, E> {
-        let (half, share) = (distance / 2, work.next);
         if half > 1 {
-            seeds.iter().for_each(|&seed| self.want_near(seed, half, distance, &mut work.wanted));
+            seeds.iter().for_each(|&seed| self.want_near(seed, half));
         }
         let mut seen = 0;
         for round in 0.. {
             // The first round is near the rough cells of all larger distances.
             if round < ROUNDS {
                 for i in seen..self.rough.len() {
-                    let at = self.rough[i];
-                    self.want_near([at / self.wide, at % self.wide], half, distance, &mut work.wanted);
+                    self.want_near([self.rough[i] / self.wide, self.rough[i] % self.wide], half);
                 }
                 seen = self.rough.len();
             }
-            if round > 0 && work.wanted.is_empty() {
+            if round > 0 && self.wanted.is_empty() {
                 break;
             }
-            if !work.wanted.is_empty() && !self.solve(work, solve)? {
+            // Each round solves most of what was left.
+            let share = [round, round + 1].map(|round| begin + (end - begin) * (1.0 - 0.3f64.powi(round)));
+            if !self.wanted.is_empty() && !self.solve(share, solve)? {
                 return Ok(false);
             }
-            self.predict(half, &mut work.wanted);
+            self.predict(half);
         }
-        work.end_level(share);
         Ok(true)
     }
 
-    /// Wants the unsolved cells, `half` apart, at most `reach` from a place.
-    fn want_near(&mut self, place: Place, half: usize, reach: usize, wanted: &mut Vec<usize>) {
+    /// Wants the unsolved cells, `half` apart, at most `2 half` from a place.
+    fn want_near(&mut self, place: Place, half: usize) {
         let ends = [self.values.len() / self.wide, self.wide];
         let near = |a: usize| {
-            let from = place[a].saturating_sub(reach).next_multiple_of(half);
-            (from..ends[a].min(place[a] + reach + 1)).step_by(half)
+            let from = place[a].saturating_sub(2 * half).next_multiple_of(half);
+            (from..ends[a].min(place[a] + 2 * half + 1)).step_by(half)
         };
         // Cells at larger distances are known already.
         let is_known = |row: usize, col: usize| [row, col].iter().all(|x| x.is_multiple_of(2 * half));
         for row in near(0) {
-            for at in near(1).filter(|&col| !is_known(row, col)).map(|col| row * self.wide + col) {
-                if self.marks[at] & (SOLVED | WANTED) == 0 {
-                    self.marks[at] |= WANTED;
-                    wanted.push(at);
-                }
-            }
+            near(1).filter(|&col| !is_known(row, col)).for_each(|col| self.want(row * self.wide + col));
+        }
+    }
+
+    /// Wants a cell, unless it is solved or wanted.
+    fn want(&mut self, at: usize) {
+        if self.marks[at] & (SOLVED | WANTED) == 0 {
+            self.marks[at] |= WANTED;
+            self.wanted.push(at);
         }
     }
 
     /// Predicts all cells halfway between known ones; wants those without a finite prediction.
-    fn predict(&mut self, half: usize, wanted: &mut Vec<usize>) {
+    fn predict(&mut self, half: usize) {
         let (wide, high) = (self.wide, self.values.len() / self.wide);
         let num = |side: usize| (side - 1) / (2 * half) + 1;
         for row in (0..high).step_by(2 * half) {
-            self.predict_line(row * wide, half, num(wide), wanted);
+            self.predict_line(row * wide, half, num(wide));
         }
         for col in (0..wide).step_by(2 * half) {
-            self.predict_line(col, half * wide, num(high), wanted);
+            self.predict_line(col, half * wide, num(high));
         }
         for row in (half..high).step_by(2 * half) {
-            self.predict_line(row * wide, half, num(wide), wanted);
+            self.predict_line(row * wide, half, num(wide));
         }
     }
 
     /// Predicts the cells of a line between its `num` known cells, which are `2 step` apart.
-    fn predict_line(&mut self, start: usize, step: usize, num: usize, wanted: &mut Vec<usize>) {
+    fn predict_line(&mut self, start: usize, step: usize, num: usize) {
         for k in 0..num - 1 {
             let known = |k: usize| self.values[start + 2 * k * step];
             let second = |k: usize| known(k - 1) - 2.0 * known(k) + known(k + 1);
@@ -275,9 +281,8 @@ impl Lattice {
                 }
             } else {
                 self.values[at] = predicted;
-                if !predicted.is_finite() && self.marks[at] & WANTED == 0 {
-                    self.marks[at] |= WANTED;
-                    wanted.push(at);
+                if !predicted.is_finite() {
+                    self.want(at);
                 }
             }
         }

@@ -70,3 +70,49 @@ fn distance_to_segment(x: [f64; 2], p: [f64; 2], q: [f64; 2]) -> f64 {
     let t = if length > 0.0 { ((d[0] * r[0] + d[1] * r[1]) / length).clamp(0.0, 1.0) } else { 0.0 };
     (r[0] - t * d[0]).hypot(r[1] - t * d[1])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ode::tests::draw::{Draw, num_cases};
+
+    /// Triangles of 0 to 60 pixels, inside, across and outside of the ends of a figure of 50 x 40 pixels, beside the share
+    /// of 16 x 16 points of each pixel that lie inside.
+    #[test]
+    fn a_polygon_covers_the_points_inside_of_it() {
+        let (mut draw, mut drawn) = (Draw(7), [0; 4]);
+        let end = [50.0, 40.0];
+        for case in 0..num_cases(60) {
+            let size = draw.one(&[0.0, 0.3, 5.0, 30.0]);
+            let center = [0, 1].map(|a| draw.uniform(-10.0, end[a] + 10.0));
+            let corners: Vec<[f64; 2]> =
+                (0..3).map(|_| center.map(|c| c + size * draw.uniform(-1.0, 1.0))).collect();
+            let mut figure = Figure::white(50, 40);
+            figure.fill(&corners, [0; 3], 1.0);
+            // Corners outside are moved to the ends.
+            let p: Vec<[f64; 2]> = corners.iter().map(|p| [0, 1].map(|a| p[a].clamp(0.0, end[a]))).collect();
+            let side = |i: usize, x: [f64; 2]| {
+                let (a, b) = (p[i], p[(i + 1) % 3]);
+                (b[0] - a[0]) * (x[1] - a[1]) - (b[1] - a[1]) * (x[0] - a[0])
+            };
+            let area = side(0, p[2]).abs();
+            for (x, y) in (0..40).flat_map(|y| (0..50).map(move |x| (x, y))) {
+                let point = |k: u32| [x * 16 + k % 16, y * 16 + k / 16].map(|i| (f64::from(i) + 0.5) / 16.0);
+                let is_inside = |at: [f64; 2]| {
+                    let signs = [0, 1, 2].map(|i| side(i, at) > 0.0);
+                    area > 0.0 && signs.iter().all(|&sign| sign == signs[0])
+                };
+                let share = (0..256).filter(|&k| is_inside(point(k))).count() as f64 / 256.0;
+                let found = 1.0 - f64::from(figure.pixel(x, y)[0]) / 255.0;
+                assert!(
+                    (found - share).abs() < 0.08,
+                    "case {case}: {found} {share} at {x}, {y}: {corners:?}"
+                );
+                drawn[usize::from(share > 0.0)] += 1;
+            }
+            let is_cut = corners != p;
+            drawn[2 + usize::from(is_cut)] += usize::from(area > 1.0);
+        }
+        assert!(drawn.iter().all(|&count| count > 5), "empty and covered pixels, whole and cut: {drawn:?}");
+    }
+}

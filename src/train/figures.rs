@@ -228,7 +228,9 @@ fn draw<const N: usize>(figures: [Figure<'_>; N], by: &Deadline) -> Result<Vec<&
             None => left_out.push(name),
         }
     }
-    by.watch.run(Work::Figures, planned, || ready.par_iter().try_for_each(|draw| draw()))?;
+    let drawn = || ready.par_iter().map(|draw| draw()).collect::<Vec<_>>();
+    // The error is that of the first figure, whichever ended first.
+    by.watch.run(Work::Figures, planned, || drawn().into_iter().collect::<Result<()>>())?;
     Ok(left_out)
 }
 

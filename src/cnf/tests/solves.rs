@@ -2,8 +2,10 @@
 //! evaluation.
 
 use super::*;
+use crate::adjoint::{Adjoint, Checkpoints};
 use crate::graph::{Op, Type, UnaryOp};
 use crate::nn::{FourierMlp, golden_frequencies};
+use crate::ode::tests::draw::{Draw, num_cases};
 use crate::tensor::{jit, trace};
 
 #[test]
@@ -49,25 +51,42 @@ fn a_path_leads_from_the_base_to_the_data() {
     assert!(largest(&(path.index(2) - first.sample(6, &key()).unwrap())) < 1e-5);
 }
 
+/// 2 to 12 times, blocks of three lengths, every adjoint, rows with common and with their own steps.
 #[test]
 fn a_time_within_a_block_is_where_a_solve_to_it_ends() {
-    let flow = small().rtol(1e-8).atol(1e-8);
-    for times in [3, 4, 6, 12] {
-        let path = flow.sample_trajectories(5, &key(), times).unwrap();
+    let (mut draw, mut drawn) = (Draw(46), [0; 4]);
+    let auto = Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Auto };
+    let adjoints = [auto, Adjoint::Direct, Adjoint::ForwardMode, Adjoint::Reversible { coupling: 0.999 }];
+    let backsolve = Adjoint::Backsolve { rtol: None, atol: None };
+    for case in 0..num_cases(30) {
+        let (times, t1, adjoint) = (2 + draw.below(11), draw.one(&[0.5, 1.0, 2.0]), draw.below(5));
+        let flow =
+            small().t1(t1).rtol(1e-8).atol(1e-8).adjoint(adjoints.get(adjoint).copied().unwrap_or(backsolve));
+        let flow = flow.per_row(draw.coin());
+        let path = flow.sample_trajectories(5, &key(), times);
+        let path = path.unwrap_or_else(|e| panic!("case {case}: {times} times, {:?}: {e}", flow.settings));
+        let same = flow.clone().adjoint(auto);
         for k in 1..times {
-            let at = 2.0 * k as f64 / (times - 1) as f64;
-            let z = flow.base.sample(5, DType::F64, &key());
-            let mut y = z;
-            for (i, block) in flow.blocks.iter().enumerate() {
-                let end = (at - i as f64).clamp(0.0, 1.0) * flow.settings.t1;
+            let (at, mut y) = (2.0 * k as f64 / (times - 1) as f64, flow.base.sample(5, DType::F64, &key()));
+            for (i, block) in same.blocks.iter().enumerate() {
+                let end = (at - i as f64).clamp(0.0, 1.0) * t1;
                 if end > 0.0 {
-                    y = flow.settings.flow((block, None), (0.0, end), &y).unwrap().0;
+                    y = same.settings.flow((block, None), (0.0, end), &y).unwrap().0;
                 }
             }
             let off = largest(&(path.index(k) - y));
-            assert!(off < 1e-6, "{times} times, time {at}: off by {off:.1e}");
+            assert!(
+                off < 1e-6,
+                "case {case}: {times} times, time {at}, {:?}: off by {off:.1e}",
+                flow.settings
+            );
+            drawn[usize::from(at.fract() == 0.0) + 2 * usize::from(flow.settings.per_row)] += 1;
         }
     }
+    assert!(
+        drawn.iter().all(|&count| count > 3),
+        "within and at the end of a block, common and own steps: {drawn:?}"
+    );
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Total probabilities of flows that do not move, over drawn images and windows: products of normal probabilities.
 
-use super::still::still;
+use super::still::{log_normal, still};
 use crate::data::SamplingRule;
-use crate::eval::{ImageFrame, LogDensity, OUTER_MASS, OnPlane, Sampler, Stopwatch, Units};
+use crate::eval::refine::Accuracy;
+use crate::eval::{Fitted, Frames, ImageFrame, LogDensity, OUTER_MASS, OnPlane, Sampler, Stopwatch, Units};
 use crate::ode::tests::draw::{Draw, num_cases};
 use crate::time_source::TimeSource;
+use std::cell::Cell;
 use std::f64::consts::TAU;
 
 /// The standard normal probability of an interval, by Simpson's rule.
@@ -124,4 +126,59 @@ fn the_total_probability_is_that_of_the_domain_and_the_inner_values_are_densitie
         drawn.iter_mut().zip(seen).for_each(|(count, seen)| *count += usize::from(seen));
     }
     assert!(drawn.iter().all(|&count| count > 0), "{drawn:?}");
+}
+
+/// Windows whose middle lies up to 8 standard deviations from the center of the density, cropped and grown, on 1 to 1,060
+/// cells per side; with the most cells, in several parts.
+#[test]
+fn a_grid_of_any_size_has_the_densities_of_its_window_in_parts() {
+    let (mut draw, mut drawn) = (Draw(53), [0; 5]);
+    for i in 0..num_cases(24) {
+        let mut frame = Case::draw(&mut draw).frame;
+        let middle = frame.to_standard([0, 1].map(|a| {
+            let half = 0.5 * [frame.width, frame.height][a] as f64;
+            frame.units.map_or(half, |units| units.origin[a] + units.pixel[a] * half)
+        }));
+        let (radius, angle) = (draw.uniform(0.0, 8.0), draw.uniform(0.0, TAU));
+        let off = [radius * angle.cos(), radius * angle.sin()];
+        (0..2).for_each(|a| frame.mean[a] += (middle[a] + off[a]) * frame.std[a]);
+        let size = if i % 12 == 0 { 1060 } else { draw.one(&[1, 2, 63, 64, 65, 200, 257]) };
+        let margin = draw.uniform(-0.4, 1.0) * frame.width.min(frame.height) as f64;
+        let all = [Accuracy::FIGURE, Accuracy::NUMBERS, Accuracy::EVERY_CELL];
+        let accuracy = draw.one(if size > 300 { &all[..2] } else { &all });
+        let frames = Frames { image: Some(frame.clone()), ..Frames::default() };
+        let fitted = Fitted::new(still(2), &frames, None);
+        let (done, mut parts, mut found) = (Cell::new(0), 0, Vec::new());
+        let progress = |now: usize| {
+            assert!(now >= done.get() && now <= size * size, "case {i}: {now} after {}", done.get());
+            done.set(now);
+        };
+        for part in fitted.log_grid_parts(([size; 2], margin), accuracy, progress).unwrap() {
+            found.extend(part.unwrap());
+            (parts, drawn[0]) = (parts + 1, drawn[0] + usize::from(parts == 1));
+            assert_eq!((found.len() % size, done.get()), (0, found.len()), "case {i}");
+        }
+        assert_eq!(found.len(), size * size);
+        let center = frame.centers(frame.grown(margin), [size; 2]);
+        let exact = (0..size * size).map(|k| log_normal(&center([k / size, k % size]).map(f64::from)));
+        let exact: Vec<f64> = exact.map(|log_p| log_p + frame.log_jacobian()).collect();
+        let peak = exact.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let [mut mass, mut expected] = [0.0; 2];
+        for (found, exact) in found.iter().zip(&exact) {
+            let [p, q] = [found, exact].map(|x| (x - peak).exp());
+            (mass, expected) = (mass + p, expected + q);
+            let nats =
+                if exact - peak < f64::from(accuracy.floor) { f64::INFINITY } else { (found - exact).abs() };
+            let near = if accuracy.first == 1 { 1e-3 } else { 2.0 * f64::from(accuracy.nats) };
+            assert!((p - q).abs() < 1e-3, "case {i}, {size} cells, {accuracy:?}: {p} {q}, {frame:?}");
+            assert!(
+                nats < near || nats == f64::INFINITY,
+                "case {i}, {size} cells, {accuracy:?}: {found} {exact}"
+            );
+        }
+        assert!((mass / expected - 1.0).abs() < 1e-3, "case {i}: {mass} of {expected}");
+        let seen = [size == 1, margin < 0.0, radius > 4.0, accuracy.first > 1 && size > 64];
+        drawn[1..].iter_mut().zip(seen).for_each(|(count, seen)| *count += usize::from(seen));
+    }
+    assert!(drawn.iter().all(|&count| count > 0), "parts, one cell, cropped, far, interpolated: {drawn:?}");
 }
