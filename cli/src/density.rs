@@ -24,8 +24,8 @@ Examples:
   flowline density runs/cat --margin 20 -o cat.npy
 
 Cells where the density hardly changes are interpolated: off by at most about 1e-4 of the
-largest density and, in a .npy file, by 0.02 nats where it is more than 1e-6 of the largest.
---every-cell solves each.")]
+largest density. In a .npy file, nearly all values above 1e-6 of the largest are within 0.02
+nats. --every-cell solves each.")]
 pub struct Args {
     /// Run folder, or `latest` for the newest run in runs/
     run: PathBuf,
