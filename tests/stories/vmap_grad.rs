@@ -125,10 +125,12 @@ fn differentiate(iterations: usize, flow: Flow) -> Report {
 pub fn hold(report: &Report) {
     assert_eq!((report.traces, report.get("parameters")), (1, 18_448.0));
     assert_eq!(report.get("mapped_parameters"), 18_448.0);
-    report.at_most("planned_bytes", 8e6);
-    report.at_most("measured_bytes", 8e6);
+    // Most of it are the stages of the steps, for the backward pass.
+    report.at_most("planned_bytes", 24e6);
+    report.at_most("measured_bytes", 24e6);
     // Each thread has its own workspace of the size of a tile; smaller tiles reduce it.
-    report.at_most("measured_bytes_on_2_threads_tile_32", 8e6);
+    report.at_most("measured_bytes_on_2_threads", 40e6);
+    report.at_most("measured_bytes_on_2_threads_tile_32", 24e6);
     report.at_most("planned_bytes_of_mapped_losses", 2e6);
     report.at_most("measured_bytes_of_mapped_losses", 2e6);
     report.at_most("planned_bytes_of_mapped_gradients", 8e6);

@@ -41,11 +41,8 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
     }
 }
 
-/// The maximum bytes of residuals per step for [`Checkpoints::Auto`]. In a tile of 64 rows, the residuals of
-/// ten steps exceed all other memory of the tile: 16 MB where the regression test `vmap_grad` allows 8 MB.
-/// Storing them saves 0 to 7 % of the time of an update in benchmark W4, and more on machines whose matrix
-/// products are slow relative to their memory.
-const AUTO_RESIDUAL_BYTES: usize = 32 << 10;
+/// The number of steps that [`Checkpoints::Auto`] expects of a solve whose number of steps is not known.
+const EXPECTED_STEPS: usize = 16;
 
 /// The bytes that a step stores: its state, and residuals for its derivative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,18 +54,16 @@ pub struct StepBytes {
 }
 
 /// The joint budget in bytes for states and residuals; 0 if residuals are not stored. A fixed number of
-/// states leaves no budget for residuals. [`Checkpoints::Auto`] stores residuals only if they are small. If
-/// the number of steps is known, the residuals of half the steps must also fit beside all states. The
-/// residuals of fewer steps would save less than the 6 % that splitting the body costs (benchmark W8, 64
-/// rows).
+/// states leaves no budget for residuals. [`Checkpoints::Auto`] stores residuals only if those of half the
+/// steps fit beside all states. The residuals of fewer steps would save less than the 6 % that splitting the
+/// body costs (benchmark W8, 64 rows).
 pub fn residual_budget(policy: Policy, step: StepBytes, steps: Option<usize>) -> usize {
     let StepBytes { state, residuals } = step;
-    let half = steps.map_or(0, |steps| steps.saturating_mul(state + residuals / 2));
-    let fits = residuals <= AUTO_RESIDUAL_BYTES && half <= AUTO_BYTES;
+    let half = steps.unwrap_or(EXPECTED_STEPS).saturating_mul(state + residuals / 2);
     match policy {
         Policy::Direct => usize::MAX,
         Policy::Checkpoint(Checkpoints::Bytes(bytes)) => bytes,
-        Policy::Checkpoint(Checkpoints::Auto) if fits => AUTO_BYTES,
+        Policy::Checkpoint(Checkpoints::Auto) if half <= AUTO_BYTES => AUTO_BYTES,
         Policy::Checkpoint(Checkpoints::Auto | Checkpoints::Count(_)) => 0,
         Policy::Forward | Policy::Reversible => 0,
     }
@@ -88,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn the_automatic_choice_keeps_small_residuals_that_fit_for_half_of_the_steps() {
+    fn the_automatic_choice_stores_residuals_that_fit_for_half_of_the_steps() {
         let of = |state, residuals, steps| {
             residual_budget(Policy::Checkpoint(Checkpoints::Auto), StepBytes { state, residuals }, steps)
         };
         assert_eq!(of(48 << 10, 32 << 10, Some(512)), AUTO_BYTES);
         assert_eq!(of(48 << 10, 32 << 10, Some(513)), 0);
-        assert_eq!(of(48 << 10, 32 << 10, None), AUTO_BYTES);
-        assert_eq!(of(48 << 10, (32 << 10) + 1, None), 0);
+        assert_eq!(of(1 << 20, 2 << 20, None), AUTO_BYTES);
+        assert_eq!(of(1 << 20, (2 << 20) + 2, None), 0);
     }
 }
