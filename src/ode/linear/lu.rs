@@ -1,15 +1,20 @@
 //! `Lu`: LU factorization with partial pivoting.
 //!
 //! The elimination is column-oriented, so all inner loops except row swaps read contiguous memory. As in
-//! LINPACK, rows are swapped only from the pivot's column on, and a right-hand side is swapped just before
-//! the elimination of each column. A banded matrix therefore stays banded. SIMD lanes compare rows one after
-//! the other and swap per lane, so each lane has the same pivots as it would have alone.
+//! LINPACK, rows of a banded matrix are swapped only from the pivot's column on, and a right-hand side is swapped just
+//! before the elimination of each column, so the matrix stays banded. A dense matrix swaps whole rows, as in LAPACK, so
+//! that a right-hand side is swapped first and then solved by blocks of columns. SIMD lanes compare rows one after the
+//! other and swap per lane, so each lane has the same pivots as it would have alone.
 //!
 //! # References
 //! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 4.3.
 
 use super::Matrix;
 use crate::ode::{Clock, Real};
+use std::ops::Range;
+
+/// The number of columns, or of rows of a column, that loops over single numbers take at once.
+const BLOCK: usize = 4;
 
 /// A square matrix that is overwritten by its factors.
 #[derive(Clone)]
@@ -32,24 +37,26 @@ impl<R: Real> Lu<R> {
         Lu { matrix, pivots: vec![0; n], swaps: Vec::new(), upper }
     }
 
-    /// Factors a matrix: `write(j, rows, column)` sets `column` to the entries of column j in `rows`.
+    /// Sets the entries to 0.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.matrix.fill(R::constant(0.0));
+    }
+
+    /// The entries of column j in `rows`, to write before [`factor`](Self::factor).
+    #[inline(always)]
+    pub fn column_mut(&mut self, j: usize, rows: Range<usize>) -> &mut [R] {
+        debug_assert!(rows.start + self.upper >= j, "invariant: column {j} from row {} on", rows.start);
+        self.matrix.column_mut(j, rows)
+    }
+
+    /// Factors the matrix. Entries that were not written after [`clear`](Self::clear) are 0.
     ///
     /// Returns the first column in which all possible pivots are 0, so that solutions are not finite. On SIMD
     /// lanes it returns `None`. Solutions are not finite either if an entry is not.
     #[inline(always)]
-    pub fn factor(
-        &mut self,
-        mut write: impl FnMut(usize, std::ops::Range<usize>, &mut [R]),
-    ) -> Option<usize> {
+    pub fn factor(&mut self) -> Option<usize> {
         let n = self.matrix.n();
-        let zero = R::constant(0.0);
-        if self.matrix.upper() > self.upper {
-            self.matrix.fill(zero);
-        }
-        for j in 0..n {
-            let rows = j.saturating_sub(self.upper)..n.min(j + self.matrix.lower() + 1);
-            write(j, rows.clone(), self.matrix.column_mut(j, rows));
-        }
         self.swaps.clear();
         let mut singular = None;
         for k in 0..n {
@@ -76,9 +83,7 @@ impl<R: Real> Lu<R> {
                 let (before, after) = self.matrix.data.split_at_mut(to);
                 let factors = &before[from..from + (below - k - 1)];
                 let (first, rest) = after.split_at_mut(1);
-                for (entry, &factor) in rest.iter_mut().zip(factors) {
-                    *entry = *entry - factor * first[0];
-                }
+                subtract(&mut rest[..factors.len()], [first[0]], [factors]);
             }
         }
         singular
@@ -98,7 +103,7 @@ impl<R: Real> Lu<R> {
         let row = k + largest;
         self.pivots[k] = row;
         if row != k {
-            for j in k..right {
+            for j in (if self.swaps_whole_rows() { 0 } else { k })..right {
                 let (a, b) = (self.matrix.at(k, j), self.matrix.at(row, j));
                 self.matrix.data.swap(a, b);
             }
@@ -121,6 +126,12 @@ impl<R: Real> Lu<R> {
         }
     }
 
+    /// Whether a swap of rows includes the factors of earlier columns.
+    #[inline(always)]
+    fn swaps_whole_rows(&self) -> bool {
+        is_single::<R>() && self.matrix.lower() + 1 >= self.matrix.n()
+    }
+
     /// The pivot of column k.
     pub fn pivot(&self, k: usize) -> R {
         R::constant(1.0) / self.matrix[(k, k)]
@@ -129,7 +140,43 @@ impl<R: Real> Lu<R> {
     /// Replaces the right-hand side `b` by the solution.
     #[inline(always)]
     pub fn solve(&self, b: &mut [R]) {
-        self.solve_for(b, R::mul);
+        if self.swaps_whole_rows() { self.solve_blocks(b) } else { self.solve_for(b, R::mul) }
+    }
+
+    /// As [`solve`](Self::solve), several columns at once.
+    #[inline(always)]
+    fn solve_blocks(&self, b: &mut [R]) {
+        let n = self.matrix.n();
+        let b = &mut b[..n];
+        self.swap_all(b);
+        for k in (0..n).step_by(BLOCK) {
+            eliminate(&self.matrix.data, &(k..n.min(k + BLOCK)), b);
+        }
+        let entry = |i: usize, j: usize| self.matrix.data[j * n + i];
+        let mut end = n;
+        while end > 0 {
+            let k = end.saturating_sub(BLOCK);
+            for j in (k..end).rev() {
+                b[j] = entry(j, j) * b[j];
+                for i in k..j {
+                    b[i] = b[i] - entry(i, j) * b[j];
+                }
+            }
+            if k > 0 {
+                let column = |j| self.matrix.column(j, 0..k);
+                let x = [b[k + 3], b[k + 2], b[k + 1], b[k]];
+                subtract(&mut b[..k], x, [column(k + 3), column(k + 2), column(k + 1), column(k)]);
+            }
+            end = k;
+        }
+    }
+
+    /// Swaps the rows of a right-hand side as the rows of the matrix.
+    #[inline(always)]
+    fn swap_all<X>(&self, b: &mut [X]) {
+        for (k, &pivot) in self.pivots.iter().enumerate() {
+            b.swap(k, pivot);
+        }
     }
 
     /// As [`solve`](Self::solve), for a right-hand side of another number type. `times(entry, x)` is the product of an
@@ -139,6 +186,9 @@ impl<R: Real> Lu<R> {
         let n = self.matrix.n();
         let b = &mut b[..n];
         let mut swap = 0;
+        if self.swaps_whole_rows() {
+            self.swap_all(b);
+        }
         for k in 0..n {
             let below = n.min(k + self.matrix.lower() + 1);
             if R::LOCKSTEP {
@@ -148,7 +198,7 @@ impl<R: Real> Lu<R> {
                     b[i] = X::select(&self.swaps[swap], x, y);
                     swap += 1;
                 }
-            } else {
+            } else if !self.swaps_whole_rows() {
                 b.swap(k, self.pivots[k]);
             }
             let x = b[k];
@@ -167,14 +217,73 @@ impl<R: Real> Lu<R> {
     }
 }
 
+/// Eliminates the columns `block` of the dense `factors` from a right-hand side.
+#[inline(always)]
+fn eliminate<R: Real>(factors: &[R], block: &Range<usize>, b: &mut [R]) {
+    let n = b.len();
+    let column = |j: usize| &factors[j * n..][..n];
+    for j in block.clone() {
+        for i in j + 1..block.end {
+            b[i] = b[i] - column(j)[i] * b[j];
+        }
+    }
+    if block.end < n {
+        let (k, below) = (block.start, |j| &column(j)[block.end..]);
+        let x = [b[k], b[k + 1], b[k + 2], b[k + 3]];
+        subtract(&mut b[block.end..], x, [below(k), below(k + 1), below(k + 2), below(k + 3)]);
+    }
+}
+
+/// Whether R is one number, not lanes or a dual number.
+const fn is_single<R: Real>() -> bool {
+    !R::LOCKSTEP && size_of::<R>() <= size_of::<f64>()
+}
+
+/// `b = (((b - columns_0 x_0) - columns_1 x_1) - ...)`.
+///
+/// Single numbers are taken in blocks of rows: a vectorized loop over the few rows of a small matrix would take most of its
+/// time to begin and to end. An operation on lanes or dual numbers takes longer than the loop around it.
+#[inline(always)]
+fn subtract<R: Real, const N: usize>(b: &mut [R], x: [R; N], mut columns: [&[R]; N]) {
+    let len = b.len();
+    columns.iter_mut().for_each(|column| *column = &column[..len]);
+    let mut done = 0;
+    while is_single::<R>() && done + BLOCK <= len {
+        let mut sum = [b[done], b[done + 1], b[done + 2], b[done + 3]];
+        for c in 0..N {
+            for i in 0..BLOCK {
+                sum[i] = sum[i] - columns[c][done + i] * x[c];
+            }
+        }
+        b[done..done + BLOCK].copy_from_slice(&sum);
+        done += BLOCK;
+    }
+    for i in done..len {
+        for c in 0..N {
+            b[i] = b[i] - columns[c][i] * x[c];
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ode::Lanes;
+    use crate::ode::tests::draw::{Draw, num_cases};
+    use crate::ode::{Dual, Lanes};
 
     /// Pseudorandom numbers between -1 and 1.
     fn entry(i: usize, j: usize, seed: f64) -> f64 {
         (seed + 12.9898 * i as f64 + 78.233 * j as f64).sin()
+    }
+
+    /// Sets the entries of a matrix.
+    fn write<R: Real>(lu: &mut Lu<R>, entry: impl Fn(usize, usize) -> R) {
+        let n = lu.matrix.n();
+        lu.clear();
+        for j in 0..n {
+            let rows = j.saturating_sub(lu.upper)..n.min(j + lu.matrix.lower() + 1);
+            lu.column_mut(j, rows.clone()).iter_mut().zip(rows).for_each(|(to, i)| *to = entry(i, j));
+        }
     }
 
     /// The largest residual of a system whose solution is all ones.
@@ -182,10 +291,8 @@ mod tests {
         let is_inside = |i: usize, j: usize| i <= j + lower && j <= i + upper;
         let a = |i, j| if is_inside(i, j) { entry(i, j, 1.0) } else { 0.0 };
         let mut lu = Lu::<f64>::new(n, lower, upper);
-        let singular = lu.factor(|j, rows, column| {
-            column.iter_mut().zip(rows).for_each(|(entry, i)| *entry = a(i, j));
-        });
-        assert_eq!(singular, None);
+        write(&mut lu, a);
+        assert_eq!(lu.factor(), None);
         let mut x: Vec<f64> = (0..n).map(|i| (0..n).map(|j| a(i, j)).sum()).collect();
         let b = x.clone();
         lu.solve(&mut x);
@@ -200,11 +307,8 @@ mod tests {
                 let is_diagonal = |i: usize, j: usize| if i == j { 2.0 } else { 0.0 };
                 for scale in [1.0, -1.0] {
                     let mut lu = Lu::<f64>::new(n, n - 1, n - 1);
-                    lu.factor(|j, rows, column| {
-                        column.iter_mut().zip(rows).for_each(|(entry, i)| {
-                            *entry = if i * n + j == place { scale * bad } else { is_diagonal(i, j) };
-                        });
-                    });
+                    write(&mut lu, |i, j| if i * n + j == place { scale * bad } else { is_diagonal(i, j) });
+                    lu.factor();
                     let mut x = vec![1.0; n];
                     lu.solve(&mut x);
                     assert!(x.iter().any(|x| !x.is_finite()), "{bad} at {place} of {n}: {x:?}");
@@ -224,16 +328,48 @@ mod tests {
     }
 
     #[test]
+    fn single_numbers_have_the_bits_of_dual_numbers_whatever_the_blocks() {
+        let (mut draw, mut seen) = (Draw(40), [[0; 2]; BLOCK]);
+        for _ in 0..num_cases(400) {
+            let (n, is_banded) = (1 + draw.below(40), draw.coin());
+            let [lower, upper] = [0; 2].map(|_| if is_banded { draw.below(4) } else { n - 1 });
+            // Small integers have ties and zeros.
+            let is_integer = draw.coin();
+            let number = |draw: &mut Draw| {
+                let x = draw.uniform(-3.0, 3.0);
+                if is_integer { x.round() } else { x }
+            };
+            let entries: Vec<f64> = (0..n * n).map(|_| number(&mut draw)).collect();
+            let b: Vec<f64> = (0..n).map(|_| number(&mut draw)).collect();
+
+            let (mut lu, mut of_duals) = (Lu::<f64>::new(n, lower, upper), Lu::new(n, lower, upper));
+            write(&mut lu, |i, j| entries[i * n + j]);
+            write(&mut of_duals, |i, j| Dual::<f64, 1>::from(entries[i * n + j]));
+            assert_eq!(lu.factor(), of_duals.factor());
+            let (mut x, mut of_single, mut duals) = (b.clone(), b.clone(), b.clone());
+            lu.solve(&mut x);
+            lu.solve_for(&mut of_single, |entry, x: f64| entry * x);
+            let mut as_duals: Vec<Dual<f64, 1>> = b.iter().map(|&x| Dual::from(x)).collect();
+            of_duals.solve(&mut as_duals);
+            duals.iter_mut().zip(&as_duals).for_each(|(to, x)| *to = x.value());
+            // A NaN has no defined bits.
+            let bits = |x: &[f64]| -> Vec<u64> {
+                x.iter().map(|x| if x.is_nan() { 0 } else { x.to_bits() }).collect()
+            };
+            assert_eq!(bits(&x), bits(&duals), "{n} {lower} {upper}");
+            assert_eq!(bits(&x), bits(&of_single), "{n} {lower} {upper}");
+            seen[n % BLOCK][usize::from(lu.swaps_whole_rows())] += 1;
+        }
+        assert!(seen.iter().flatten().all(|&count| count > 10), "{seen:?}");
+    }
+
+    #[test]
     fn a_column_without_a_pivot_is_named() {
         let mut lu = Lu::<f64>::new(3, 2, 2);
         // The third equation is the sum of the others.
         let rows = [[1.0, 2.0, 4.0], [2.0, 1.0, 8.0], [3.0, 3.0, 12.0]];
-        assert_eq!(
-            lu.factor(
-                |j, rows_of, column| (column.iter_mut().zip(rows_of)).for_each(|(c, i)| *c = rows[i][j])
-            ),
-            Some(2)
-        );
+        write(&mut lu, |i, j| rows[i][j]);
+        assert_eq!(lu.factor(), Some(2));
     }
 
     #[test]
@@ -242,7 +378,8 @@ mod tests {
         let solution = |seeds: [f64; 4]| {
             let number = |i, j| Lanes::new(seeds.map(|seed| entry(i, j, seed)));
             let mut lu = Lu::<Lanes<f64, 4>>::new(N, N - 1, N - 1);
-            lu.factor(|j, rows, column| (column.iter_mut().zip(rows)).for_each(|(c, i)| *c = number(i, j)));
+            write(&mut lu, number);
+            lu.factor();
             let mut b: Vec<_> = (0..N).map(|i| number(i, N)).collect();
             lu.solve(&mut b);
             b

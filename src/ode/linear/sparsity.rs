@@ -155,11 +155,10 @@ impl Coloring {
         for j in self.columns(color) {
             match &self.pattern {
                 None => {
-                    let n = self.color.len();
-                    for i in
-                        j.saturating_sub(self.upper)..n.min(j.saturating_add(self.lower).saturating_add(1))
-                    {
-                        matrix[(i, j)] = f(i, j);
+                    let end = j.saturating_add(self.lower).saturating_add(1).min(self.color.len());
+                    let rows = j.saturating_sub(self.upper)..end;
+                    for (entry, i) in matrix.column_mut(j, rows.clone()).iter_mut().zip(rows) {
+                        *entry = f(i, j);
                     }
                 }
                 Some((rows, starts)) => {

@@ -144,12 +144,13 @@ fn factored(rows: &[Row], row_scales: &[f64], column_scales: &[f64], least: f64)
         }
     }
     let mut lu = Lu::new(n, lower, upper);
-    let singular = lu.factor(|j, rows, column| {
-        column.fill(0.0);
-        for &(i, entry) in &columns[j] {
-            column[i - rows.start] = entry;
+    lu.clear();
+    for (j, column) in columns.iter().enumerate() {
+        for &(i, entry) in column {
+            lu.column_mut(j, i..i + 1)[0] = entry;
         }
-    });
+    }
+    let singular = lu.factor();
     let is_small = |k: &usize| lu.pivot(*k).abs() <= least;
     match singular.or_else(|| (0..n).find(is_small)) {
         Some(column) => Err(column),

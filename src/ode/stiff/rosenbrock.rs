@@ -202,21 +202,25 @@ impl<R: Real> Rosenbrock<R> {
     #[inline(always)]
     fn factor(&mut self, of: &StepOf<'_, R::Clock>) {
         let (jacobian, mass, inverse) = (&self.jacobian, self.mass.as_ref(), 1.0 / of.numbers.gamma);
-        self.singular = self.lu.factor(|j, rows, column| {
-            let first = rows.start;
-            for (entry, i) in column.iter_mut().zip(rows.clone()) {
-                *entry =
-                    if jacobian.contains(i, j) { -jacobian[(i, j)].scale_by(of.h) } else { R::constant(0.0) };
+        self.lu.clear();
+        for j in 0..self.n {
+            let rows = jacobian.rows(j);
+            let column = self.lu.column_mut(j, rows.clone());
+            for (entry, &derivative) in column.iter_mut().zip(jacobian.column(j, rows)) {
+                *entry = -derivative.scale_by(of.h);
             }
-            match mass {
-                None => column[j - first] = column[j - first] + R::constant(inverse),
-                Some(mass) => {
-                    for i in mass.rows(j) {
-                        column[i - first] = column[i - first] + R::constant(mass[(i, j)] * inverse);
-                    }
-                }
+            let Some(mass) = mass else {
+                let diagonal = &mut self.lu.column_mut(j, j..j + 1)[0];
+                *diagonal = *diagonal + R::constant(inverse);
+                continue;
+            };
+            for (entry, &mass) in
+                self.lu.column_mut(j, mass.rows(j)).iter_mut().zip(mass.column(j, mass.rows(j)))
+            {
+                *entry = *entry + R::constant(mass * inverse);
             }
-        });
+        }
+        self.singular = self.lu.factor();
         self.counts.factorizations += 1;
         self.h = Some(of.h.clone());
     }
