@@ -99,13 +99,13 @@ impl<C: Call> Entry<C> {
     /// The call for a level that the machine has.
     #[inline(always)]
     fn of(level: Level) -> Self {
-        #[cfg(target_arch = "x86_64")]
         match level {
-            Level::Portable => {}
-            Level::Avx2 => return Entry(C::avx2),
-            Level::Avx512 => return Entry(C::avx512),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => Entry(C::avx2),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => Entry(C::avx512),
+            _ => Self::portable(),
         }
-        Self::portable()
     }
 
     #[cfg(any(target_arch = "aarch64", target_feature = "fma"))]

@@ -1,7 +1,7 @@
 //! The result of a trajectory in lanes is the same with and without neighbors.
 
 use crate::ode::*;
-use crate::simd::Level;
+use crate::simd::{Level, is_fused};
 use crate::vector_field;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -81,12 +81,12 @@ fn every_method_and_controller_agrees_with_one_by_one() {
                     let ode = if controller.is_adaptive() { ode.rtol(1e-5).dt_max(0.2) } else { ode };
                     ode.solve(0.0, 0.5, [1.0; 3]).unwrap()
                 };
-                // An ensemble of width 1 does the same arithmetic as a single solve.
+                // Without fused multiply-add, an ensemble has one lane and does the same arithmetic as a single solve.
                 let solution = on(Level::Portable);
-                assert_eq!(
-                    (one.stats[i], bits(&[one.y1[i]])),
-                    (solution.stats, bits(&[solution.y1])),
-                    "{method}"
+                assert!(
+                    is_fused(Level::Portable)
+                        || (one.stats[i], bits(&[one.y1[i]])) == (solution.stats, bits(&[solution.y1])),
+                    "{method} {controller:?} {rho}"
                 );
                 let solution = on(Level::detect());
                 assert_eq!(ensemble.stats[i], solution.stats, "{method} {controller:?} {rho}");

@@ -108,8 +108,10 @@ pub(super) fn abreast<T: Math>(level: Level) -> Option<(usize, TileFn<T>)> {
 }
 
 /// One row times `P` whole packed panels of `Q` vectors. Each element is summed as in a [`Tile`].
+#[cfg(target_arch = "x86_64")]
 struct Abreast<T, const P: usize, const Q: usize>(PhantomData<T>);
 
+#[cfg(target_arch = "x86_64")]
 impl<T: Math, const P: usize, const Q: usize> TileKernel<T> for Abreast<T, P, Q> {
     #[inline(always)]
     unsafe fn run<S: Simd>(panel: &Panel<T>) {
