@@ -23,7 +23,7 @@ Examples:
   flowline density latest --grid 1024
   flowline density runs/cat --margin 20 -o cat.npy
 
-Cells where the density hardly changes are interpolated: off by at most about 1e-4 of the
+Cells where the density hardly changes are interpolated: off by at most about 2e-4 of the
 largest density. In a .npy file, nearly all values above 1e-6 of the largest are within 0.02
 nats. --every-cell solves each.")]
 pub struct Args {

@@ -140,7 +140,10 @@ impl<R: Real> Lu<R> {
     /// Replaces the right-hand side `b` by the solution.
     #[inline(always)]
     pub fn solve(&self, b: &mut [R]) {
-        if self.swaps_whole_rows() { self.solve_blocks(b) } else { self.solve_for(b, R::mul) }
+        if const { is_single::<R>() } && self.swaps_whole_rows() {
+            return self.solve_blocks(b);
+        }
+        self.solve_for(b, R::mul);
     }
 
     /// As [`solve`](Self::solve), several columns at once.
@@ -248,7 +251,7 @@ fn subtract<R: Real, const N: usize>(b: &mut [R], x: [R; N], mut columns: [&[R];
     let len = b.len();
     columns.iter_mut().for_each(|column| *column = &column[..len]);
     let mut done = 0;
-    while is_single::<R>() && done + BLOCK <= len {
+    while const { is_single::<R>() } && done + BLOCK <= len {
         let mut sum = [b[done], b[done + 1], b[done + 2], b[done + 3]];
         for c in 0..N {
             for i in 0..BLOCK {

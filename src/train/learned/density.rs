@@ -222,7 +222,7 @@ impl TrainedFlow {
     /// points in the plane, over the window of their figures.
     ///
     /// Cells where the density hardly changes, most of them far from the data, are not solved but interpolated: off by at
-    /// most about 1e-4 of the largest density. Nearly all values above 1e-6 of the largest are within 0.02 nats. A feature
+    /// most about 2e-4 of the largest density. Nearly all values above 1e-6 of the largest are within 0.02 nats. A feature
     /// narrower than 8 cells in which no sample lies may be missed, however. [`log_prob`](Self::log_prob) of the centers
     /// solves each.
     ///
