@@ -70,7 +70,6 @@ fn pid_steps_follow_the_formula() {
             assert_eq!(solution.stats.num_steps, steps, "{pid:?}");
             assert_eq!(solution.step_times.len(), ts.len());
             assert!(solution.stats.num_rejected > 3, "the pulse must cost rejections");
-            assert!((solution.y1[0] - y1[0]).abs() + (solution.y1[1] - y1[1]).abs() < 1e-9);
             // On aarch64, the portable level has fused multiply-add.
             if is_fused(Level::Portable) {
                 continue;
@@ -78,6 +77,7 @@ fn pid_steps_follow_the_formula() {
             for (ours, theirs) in solution.step_times.iter().zip(&ts) {
                 assert!((ours - theirs).abs() < 1e-6, "{ours} {theirs}");
             }
+            assert!((solution.y1[0] - y1[0]).abs() + (solution.y1[1] - y1[1]).abs() < 1e-9);
         }
     }
 }
