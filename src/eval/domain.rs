@@ -40,7 +40,7 @@ const REACH: f64 = 4.5;
 /// The largest number of evaluations of an adaptive integral. A thin density needs minutes for more.
 const EVALUATIONS: usize = 1 << 18;
 
-/// Cells along the longer side of an image for the bands around it: the least number.
+/// The least number of cells, along the longer side of an image, for the bands around it.
 const BAND_LEAST: usize = 32;
 /// Cells along the longer side of a large image for the bands around it.
 const BAND_CELLS: usize = 256;

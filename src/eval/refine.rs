@@ -100,7 +100,7 @@ impl Refined {
             num_solved: 0,
             accuracy: self.accuracy,
         };
-        // The cells of each distance are taken to be three times as much work as those of the one before.
+        // Each halving of the distance is taken to be three times as much work as the one before it.
         let halvings = first.trailing_zeros();
         let begin =
             |halving: u32| (3f64.powf(halving.into()) - 1.0) / (3f64.powf(halvings as f64 + 1.0) - 1.0);

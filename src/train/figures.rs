@@ -229,7 +229,7 @@ fn draw<const N: usize>(figures: [Figure<'_>; N], by: &Deadline) -> Result<Vec<&
         }
     }
     let drawn = || ready.par_iter().map(|draw| draw()).collect::<Vec<_>>();
-    // The error is that of the first figure, whichever ended first.
+    // If several figures fail, the error is that of the first one in this order.
     by.watch.run(Work::Figures, planned, || drawn().into_iter().collect::<Result<()>>())?;
     Ok(left_out)
 }

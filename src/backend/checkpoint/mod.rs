@@ -41,8 +41,8 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
     }
 }
 
-/// The number of steps that [`Checkpoints::Auto`] expects of a solve whose number of steps is not known.
-const EXPECTED_STEPS: usize = 16;
+/// The number of steps that [`Checkpoints::Auto`] assumes if it is not known.
+const ASSUMED_STEPS: usize = 16;
 
 /// The bytes that a step stores: its state, and residuals for its derivative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct StepBytes {
 /// body costs (benchmark W8, 64 rows).
 pub fn residual_budget(policy: Policy, step: StepBytes, steps: Option<usize>) -> usize {
     let StepBytes { state, residuals } = step;
-    let half = steps.unwrap_or(EXPECTED_STEPS).saturating_mul(state + residuals / 2);
+    let half = steps.unwrap_or(ASSUMED_STEPS).saturating_mul(state + residuals / 2);
     match policy {
         Policy::Direct => usize::MAX,
         Policy::Checkpoint(Checkpoints::Bytes(bytes)) => bytes,
