@@ -8,6 +8,18 @@
 use super::super::lanes::Simd;
 use super::Math;
 
+/// `expm1(2 r) / 2` from `expm1(r) = r + r^2 Q(r)`: coefficient `k` times `2^(k + 1)`, which is exact.
+macro_rules! tanh_poly {
+    ($t:ty, $n:literal) => {{
+        let (mut poly, mut k, mut factor): ([$t; $n], usize, $t) = ([0.0; $n], 0, 2.0);
+        while k < $n {
+            poly[k] = factor * <$t as Math>::EXPM1_POLY[k];
+            (k, factor) = (k + 1, 2.0 * factor);
+        }
+        poly
+    }};
+}
+
 impl Math for f32 {
     type Of<S: Simd> = S::F32;
     type Word = u32;
@@ -32,6 +44,8 @@ impl Math for f32 {
 
     const LOG2_E: Self = std::f32::consts::LOG2_E;
     const LN_2: Self = std::f32::consts::LN_2;
+    const TWO_LOG2_E: Self = 2.0 * std::f32::consts::LOG2_E;
+    const HALF_LN_2: Self = std::f32::consts::LN_2 / 2.0;
     const LN2: [Self; 2] = [0.693_359_375, -2.121_944_4e-4];
     const TWO_OVER_PI: Self = std::f32::consts::FRAC_2_PI;
     const HALF_PI: [Self; 3] =
@@ -54,6 +68,7 @@ impl Math for f32 {
         0.008_366_520_894_817_021,
         0.001_388_251_577_420_828_5,
     ];
+    const TANH_POLY: &'static [Self] = &tanh_poly!(f32, 5);
     // 0.014
     const LN_POLY: &'static [Self] =
         &[0.666_667_764_636_968_1, 0.399_775_309_242_383_14, 0.298_720_297_500_831_99];
@@ -146,6 +161,8 @@ impl Math for f64 {
 
     const LOG2_E: Self = std::f64::consts::LOG2_E;
     const LN_2: Self = std::f64::consts::LN_2;
+    const TWO_LOG2_E: Self = 2.0 * std::f64::consts::LOG2_E;
+    const HALF_LN_2: Self = std::f64::consts::LN_2 / 2.0;
     // Split as in fdlibm (Sun Microsystems, 1993): the first part ends in 21 zero bits.
     const LN2: [Self; 2] = [6.931_471_803_691_238_164_90e-1, 1.908_214_929_270_587_700_02e-10];
     const TWO_OVER_PI: Self = std::f64::consts::FRAC_2_PI;
@@ -174,6 +191,7 @@ impl Math for f64 {
         2.762_603_869_320_350_527e-7,
         2.505_378_001_982_493_389e-8,
     ];
+    const TANH_POLY: &'static [Self] = &tanh_poly!(f64, 10);
     // 0.011
     const LN_POLY: &'static [Self] = &[
         0.666_666_666_666_673_451_2,

@@ -76,6 +76,9 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
 
     const LOG2_E: Self;
     const LN_2: Self;
+    /// `2 / ln 2`, and `ln 2 / 2`.
+    const TWO_LOG2_E: Self;
+    const HALF_LN_2: Self;
     /// ln 2 in two parts, the first short enough that its product with an exponent is exact.
     const LN2: [Self; 2];
     /// 2/pi, and pi/2 in three parts.
@@ -103,6 +106,8 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
 
     /// `Q` in `expm1(r) = r + r^2 Q(r)` for `|r| <= ln 2 / 2`.
     const EXPM1_POLY: &'static [Self];
+    /// `P` in `expm1(2 r) / 2 = r + r^2 P(r)` for `|r| <= ln 2 / 4`.
+    const TANH_POLY: &'static [Self];
     /// `P` in `ln(1 + f) = 2s + s z P(z)`, `s = f / (2 + f)`, `z = s^2`.
     const LN_POLY: &'static [Self];
     /// `S` in `sin(r) = r + r z S(z)` and `C` in `cos(r) = 1 - z/2 + z^2 C(z)`, `z = r^2`, `|r| <= pi/4`.
@@ -133,4 +138,45 @@ fn poly<V: Float>(x: V, c: &[V::Elem]) -> V {
         acc = acc.mul_add(x, x.of(ci));
     }
     acc
+}
+
+/// `c[0] + c[1] x + ...` by halves (Estrin, 1960), with a third of the latency of Horner's rule. At most 16
+/// terms. There is one function per depth of the tree, because a loop would not be unrolled and would store
+/// its values in memory.
+#[inline(always)]
+fn poly_tree<V: Float>(x: V, c: &[V::Elem]) -> V {
+    let x2 = x.mul(x);
+    let x4 = x2.mul(x2);
+    if c.len() <= 8 {
+        return eight(c, x, x2, x4);
+    }
+    let (low, high) = c.split_at(8);
+    eight(high, x, x2, x4).mul_add(x4.mul(x4), eight(low, x, x2, x4))
+}
+
+#[inline(always)]
+fn eight<V: Float>(c: &[V::Elem], x: V, x2: V, x4: V) -> V {
+    if c.len() <= 4 {
+        return four(c, x, x2);
+    }
+    let (low, high) = c.split_at(4);
+    four(high, x, x2).mul_add(x4, four(low, x, x2))
+}
+
+#[inline(always)]
+fn four<V: Float>(c: &[V::Elem], x: V, x2: V) -> V {
+    if c.len() <= 2 {
+        return two(c, x);
+    }
+    let (low, high) = c.split_at(2);
+    two(high, x).mul_add(x2, two(low, x))
+}
+
+#[inline(always)]
+fn two<V: Float>(c: &[V::Elem], x: V) -> V {
+    match *c {
+        [c0] => x.of(c0),
+        [c0, c1] => x.of(c1).mul_add(x, x.of(c0)),
+        _ => unreachable!("invariant: halves of 1 or 2 terms"),
+    }
 }

@@ -5,7 +5,7 @@
 //! two-part constants that keep the other functions within 4 ulp.
 
 use super::super::lanes::Float;
-use super::Math;
+use super::{Math, poly_tree};
 
 /// `x^exponent` for `x >= 0`; NaN if x is NaN.
 ///
@@ -41,45 +41,4 @@ pub(crate) fn power<V: Float>(x: V, exponent: V::Elem) -> V {
     // Clamping has turned a NaN into a number: x * 0 restores it.
     let nan = x.mul(number(V::Elem::ZERO));
     p.add(number(V::Elem::ONE)).mul(n.exp2_integral()).add(nan)
-}
-
-/// `c[0] + c[1] x + ...` by halves (Estrin, 1960), with a third of the latency of Horner's rule. At most 16
-/// terms. There is one function per depth of the tree, because a loop would not be unrolled and would store
-/// its values in memory.
-#[inline(always)]
-fn poly_tree<V: Float>(x: V, c: &[V::Elem]) -> V {
-    let x2 = x.mul(x);
-    let x4 = x2.mul(x2);
-    if c.len() <= 8 {
-        return eight(c, x, x2, x4);
-    }
-    let (low, high) = c.split_at(8);
-    eight(high, x, x2, x4).mul_add(x4.mul(x4), eight(low, x, x2, x4))
-}
-
-#[inline(always)]
-fn eight<V: Float>(c: &[V::Elem], x: V, x2: V, x4: V) -> V {
-    if c.len() <= 4 {
-        return four(c, x, x2);
-    }
-    let (low, high) = c.split_at(4);
-    four(high, x, x2).mul_add(x4, four(low, x, x2))
-}
-
-#[inline(always)]
-fn four<V: Float>(c: &[V::Elem], x: V, x2: V) -> V {
-    if c.len() <= 2 {
-        return two(c, x);
-    }
-    let (low, high) = c.split_at(2);
-    two(high, x).mul_add(x2, two(low, x))
-}
-
-#[inline(always)]
-fn two<V: Float>(c: &[V::Elem], x: V) -> V {
-    match *c {
-        [c0] => x.of(c0),
-        [c0, c1] => x.of(c1).mul_add(x, x.of(c0)),
-        _ => unreachable!("invariant: halves of 1 or 2 terms"),
-    }
 }

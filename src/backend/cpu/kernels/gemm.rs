@@ -129,6 +129,7 @@ unsafe fn gemm<T: Math<Word: Word>>(
     // than the tiles, and it must transpose A (4 x 4 x 4 on AVX2: 49 ns, with tiles 24 ns). If `rsa` is 1, A
     // is already stored transposed.
     let thin = n <= gemm_thin::MAX_COLS && (m > n || rsa == 1);
+    let is_small = m * n * size_of::<T>() <= FINISH_BYTES;
     // SAFETY: rows stay below `m`, columns below `n` and terms below `k`, within the matrices that `shape` describes.
     unsafe {
         if k == 0 && !accumulate {
@@ -145,12 +146,12 @@ unsafe fn gemm<T: Math<Word: Word>>(
                 gemm_thin::run(level, Thin { shape: block, a, b: b.add(k0 * ldb), c });
             } else {
                 let b = if packed { Factor::Packed { b, k, k0 } } else { Factor::Plain(b.add(k0 * ldb)) };
-                k_block(level, &block, finish.filter(|_| k0 + block.k == k), a, b, c);
+                k_block(level, &block, finish.filter(|_| k0 + block.k == k && !is_small), a, b, c);
             }
         }
         match finish {
             Some((finish, rows)) if thin => gemm_layer::finish_thin(finish, &rows),
-            Some((finish, rows)) if k == 0 => finish(&rows),
+            Some((finish, rows)) if k == 0 || is_small => finish(&rows),
             _ => {}
         }
     }
@@ -204,7 +205,11 @@ unsafe fn row<T: Math>(
 /// The epilogue of the rows of a panel, run after their last block of `k`.
 type Finish<T> = Option<(FinishFn<T>, Written<T>)>;
 
-/// The number of rows that are computed before the epilogue runs on them: few enough to stay in L1.
+/// A product of at most this many bytes is still in L2 when its epilogue starts. One call for all rows then takes less
+/// time than one per panel and 24 rows, which fills the pipeline of the processor again each time.
+const FINISH_BYTES: usize = 64 << 10;
+
+/// In larger products, the number of rows that are computed before the epilogue runs on them: few enough to stay in L1.
 const FINISH_ROWS: usize = 24;
 
 /// One block of `k` of a right operand.
