@@ -23,9 +23,11 @@ impl Fnv {
 
     /// Appends bytes.
     pub fn add(&mut self, bytes: impl IntoIterator<Item = u8>) {
+        let mut hash = self.0;
         for byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
+        self.0 = hash;
     }
 
     /// The hash as a number.
