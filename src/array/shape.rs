@@ -1,5 +1,6 @@
 //! Shapes: the lengths of an array's axes, outermost first.
 
+use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Deref;
 
@@ -9,7 +10,7 @@ use std::ops::Deref;
 /// `isize`. So no size, stride or number of bytes of an array overflows, and shapes with fewer or shorter axes
 /// need no check.
 #[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
-pub struct Shape(Vec<usize>);
+pub struct Shape(SmallVec<[usize; 4]>);
 
 /// Lengths of which the nonzero ones have a product above [`Shape::MAX_SIZE`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,22 +29,25 @@ impl Shape {
     /// # Errors
     /// If the product of the nonzero lengths is above [`Shape::MAX_SIZE`].
     pub fn try_new(dims: impl Into<Vec<usize>>) -> Result<Shape, ShapeError> {
-        let dims = dims.into();
+        Shape::of(&dims.into())
+    }
+
+    fn of(dims: &[usize]) -> Result<Shape, ShapeError> {
         let product = dims.iter().filter(|&&d| d > 0).try_fold(1_usize, |size, &d| size.checked_mul(d));
         match product {
-            Some(size) if size <= Self::MAX_SIZE => Ok(Shape(dims)),
-            _ => Err(ShapeError { dims }),
+            Some(size) if size <= Self::MAX_SIZE => Ok(Shape(SmallVec::from_slice(dims))),
+            _ => Err(ShapeError { dims: dims.to_vec() }),
         }
     }
 
     #[track_caller]
-    fn new(dims: Vec<usize>) -> Shape {
-        Shape::try_new(dims).unwrap_or_else(|error| panic!("{error}"))
+    fn new(dims: &[usize]) -> Shape {
+        Shape::of(dims).unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// The shape of a single number.
     pub const fn scalar() -> Shape {
-        Shape(Vec::new())
+        Shape(SmallVec::new_const())
     }
 
     /// Number of axes.
@@ -73,7 +77,7 @@ impl Shape {
     pub fn with_axis(&self, axis: usize, len: usize) -> Shape {
         let mut dims = self.0.clone();
         dims[axis] = len;
-        Shape::new(dims)
+        Shape::new(&dims)
     }
 
     /// The shape without the given axes.
@@ -100,8 +104,8 @@ impl Shape {
                 (a, 1) => Some(a),
                 _ => None,
             })
-            .collect::<Option<Vec<_>>>()
-            .and_then(|dims| Shape::try_new(dims).ok())
+            .collect::<Option<SmallVec<[usize; 4]>>>()
+            .and_then(|dims| Shape::of(&dims).ok())
     }
 }
 
@@ -115,21 +119,21 @@ impl Deref for Shape {
 impl<T: AsRef<[usize]> + ?Sized> From<&T> for Shape {
     #[track_caller]
     fn from(dims: &T) -> Shape {
-        Shape::new(dims.as_ref().to_vec())
+        Shape::new(dims.as_ref())
     }
 }
 
 impl From<Vec<usize>> for Shape {
     #[track_caller]
     fn from(dims: Vec<usize>) -> Shape {
-        Shape::new(dims)
+        Shape::new(&dims)
     }
 }
 
 impl<const N: usize> From<[usize; N]> for Shape {
     #[track_caller]
     fn from(dims: [usize; N]) -> Shape {
-        Shape::new(dims.to_vec())
+        Shape::new(&dims)
     }
 }
 

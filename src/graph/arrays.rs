@@ -3,6 +3,7 @@
 use super::{Builder, Custom, Func, Literal, Node, NodeId, Op, Type};
 use crate::array::Array;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 type Arrays = Vec<Arc<Array>>;
@@ -27,7 +28,7 @@ impl Func {
             };
             let id = *known.entry(Arc::as_ptr(array)).or_insert(new);
             if id == new {
-                nodes.push(Node { op: Op::Input(inputs.len()), args: vec![], ty: type_of(array) });
+                nodes.push(Node { op: Op::Input(inputs.len()), args: SmallVec::new(), ty: type_of(array) });
                 inputs.push(id);
                 arrays.push(array.clone());
             }

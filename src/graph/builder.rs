@@ -7,6 +7,7 @@ use super::{
 };
 use crate::array::{DType, Shape};
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ impl Builder {
 
     /// The next input.
     pub fn input(&mut self, ty: Type) -> NodeId {
-        let id = self.insert(Node { op: Op::Input(self.inputs.len()), args: vec![], ty });
+        let id = self.insert(Node { op: Op::Input(self.inputs.len()), args: SmallVec::new(), ty });
         self.inputs.push(id);
         id
     }
@@ -82,9 +83,10 @@ impl Builder {
     /// # Errors
     /// If the types of the operands do not fit the operation.
     pub fn try_push(&mut self, op: Op, args: &[NodeId], hint: Option<&Type>) -> Result<NodeId, GraphError> {
-        let types: Vec<&Type> = args.iter().map(|&a| self.ty(a)).collect();
+        let types: SmallVec<[&Type; 4]> = args.iter().map(|&a| self.ty(a)).collect();
         let ty = infer(&op, &types, hint)?;
-        Ok(self.insert(Node { op, args: args.to_vec(), ty }))
+        drop(types);
+        Ok(self.insert(Node { op, args: SmallVec::from_slice(args), ty }))
     }
 
     /// [`Builder::try_push`] for operands that fit.

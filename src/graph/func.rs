@@ -2,6 +2,7 @@
 
 use super::{Literal, Op, Type};
 use rustc_hash::FxHasher;
+use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -29,13 +30,16 @@ impl fmt::Debug for NodeId {
     }
 }
 
+/// The operands of a node. Few nodes have more than four, so a copy of a node rarely allocates.
+pub type NodeIds = SmallVec<[NodeId; 4]>;
+
 /// An operation applied to earlier nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     /// The operation.
     pub op: Op,
     /// Its operands; each comes before this node.
-    pub args: Vec<NodeId>,
+    pub args: NodeIds,
     /// The result's type.
     pub ty: Type,
 }

@@ -40,7 +40,7 @@ pub(crate) use builder::turned;
 pub use calls::{Cond, Custom};
 pub use conv::Margins;
 pub use factor::FactorOp;
-pub use func::{Func, Node, NodeId};
+pub use func::{Func, Node, NodeId, NodeIds};
 pub use infer::{GraphError, infer};
 #[cfg(test)]
 pub(crate) use interp::erf;

@@ -1,6 +1,8 @@
 //! Helpers for the functions inside a node, and for functions with changed inputs or outputs.
 
-use crate::graph::{AttemptOutputs, Builder, Func, NodeId, Op, Replay, Solve, TripOutputs, Type, indices};
+use crate::graph::{
+    AttemptOutputs, Builder, Func, NodeId, NodeIds, Op, Replay, Solve, TripOutputs, Type, indices,
+};
 
 /// The same function with each node other than inputs through `push`, which receives the new operands and the type of
 /// the node.
@@ -8,7 +10,7 @@ pub(super) fn rebuild(f: &Func, mut push: impl FnMut(&mut Builder, &Op, &[NodeId
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
     for node in f.nodes() {
-        let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let x: NodeIds = node.args.iter().map(|a| map[a.index()]).collect();
         map.push(if let Op::Input(k) = node.op { ids[k] } else { push(&mut b, &node.op, &x, &node.ty) });
     }
     let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();

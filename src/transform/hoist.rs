@@ -10,7 +10,7 @@
 //! Moving views, too, would replace registers by memory traffic.
 
 use super::bodies::{depending, rebuild};
-use crate::graph::{Builder, Func, NodeId, Op, Policy, Replay, Solve, Tiles, Type};
+use crate::graph::{Builder, Func, NodeId, NodeIds, Op, Policy, Replay, Solve, Tiles, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -123,7 +123,7 @@ impl<'a> Outside<'a> {
         let new = if let Op::Input(k) = node.op {
             self.captures[k - at]
         } else {
-            let x: Vec<NodeId> = node.args.iter().map(|&a| self.bring_out(f, at, a, outer)).collect();
+            let x: NodeIds = node.args.iter().map(|&a| self.bring_out(f, at, a, outer)).collect();
             self.b.push(node.op.clone(), &x, Some(&node.ty))
         };
         outer.insert(id, new);
@@ -196,7 +196,7 @@ fn without(f: &Func, behind: usize, types: &[Type], moved: &HashMap<Hoisted, usi
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
     for (i, node) in f.nodes().iter().enumerate() {
         let here = |turned| Hoisted { node: NodeId(i as u32), turned };
-        let mut x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let mut x: NodeIds = node.args.iter().map(|a| map[a.index()]).collect();
         if let Some(&k) = moved.get(&here(false)) {
             map.push(extra[k]);
             continue;

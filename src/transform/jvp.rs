@@ -6,7 +6,9 @@
 
 use super::flow::{active_args, dependence, num_values};
 use super::{Set, cond, custom, lu, partials, replay, scatter, tiles, triangular};
-use crate::graph::{BinaryOp, Builder, CompareOp, FactorOp, Func, LineOp, Node, NodeId, Op, ReduceOp, Type};
+use crate::graph::{
+    BinaryOp, Builder, CompareOp, FactorOp, Func, LineOp, Node, NodeId, NodeIds, Op, ReduceOp, Type,
+};
 
 /// The Jacobian-vector product: `(x.., dx..) -> (f(x).., df(x) dx..)`.
 ///
@@ -69,7 +71,7 @@ pub fn jvp_into(
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
     let mut d: Vec<Vec<Option<NodeId>>> = Vec::with_capacity(f.nodes().len());
     for (i, node) in f.nodes().iter().enumerate() {
-        let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let x: NodeIds = node.args.iter().map(|a| map[a.index()]).collect();
         let y = match node.op {
             Op::Input(k) => args[k],
             _ => b.push(node.op.clone(), &x, Some(&node.ty)),

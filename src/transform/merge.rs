@@ -9,7 +9,7 @@
 //! outputs of the primal tiles. Residuals cannot do it either: they would leave the tiles, which would then store the
 //! values of all rows, and tapes cannot leave a body.
 
-use crate::graph::{Builder, Func, Node, NodeId, Op, Tiles, Type};
+use crate::graph::{Builder, Func, Node, NodeId, NodeIds, Op, Tiles, Type};
 use std::sync::Arc;
 
 /// The same function with every group of tiles that can run together merged.
@@ -62,7 +62,7 @@ fn merged(f: &Func, first: usize, second: usize) -> Func {
     let mut map: Vec<Option<NodeId>> = vec![None; f.nodes().len()];
     let insert = |b: &mut Builder, map: &mut Vec<Option<NodeId>>, i: usize| {
         let node = &f.nodes()[i];
-        let x: Vec<NodeId> = node.args.iter().map(|a| at(map, a.index())).collect();
+        let x: NodeIds = node.args.iter().map(|a| at(map, a.index())).collect();
         map[i] = Some(match node.op {
             Op::Input(k) => ids[k],
             _ => b.push(node.op.clone(), &x, Some(&node.ty)),

@@ -12,7 +12,8 @@
 
 use super::bodies::{depending, replay_with_residuals, search_with_residuals, with_outputs};
 use crate::graph::{
-    Builder, Func, NodeId, Op, Replay, SearchOperands, States, TripInputs, TripOutputs, Type, indices,
+    Builder, Func, NodeId, NodeIds, Op, Replay, SearchOperands, States, TripInputs, TripOutputs, Type,
+    indices,
 };
 
 /// The bodies of a loop and of its backward pass, and the residuals between them.
@@ -37,7 +38,7 @@ pub fn with_worthy_residuals(f: &Func) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
     for (node, kept) in f.nodes().iter().zip(&kept) {
-        let args: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let args: NodeIds = node.args.iter().map(|a| map[a.index()]).collect();
         map.push(match (&node.op, kept) {
             (Op::Input(k), _) => ids[*k],
             (Op::Solve(s), Some(kept)) => {
@@ -111,7 +112,7 @@ fn taking(l: &Replay, given: &[NodeId]) -> Func {
     let (mut b, ids) = Builder::with_inputs(&[&own[..], &types].concat());
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
     for (i, node) in f.nodes().iter().enumerate() {
-        let args: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let args: NodeIds = node.args.iter().map(|a| map[a.index()]).collect();
         let given = given.iter().position(|id| id.index() == i);
         map.push(match (given, &node.op) {
             (Some(k), _) => ids[own.len() + k],

@@ -11,7 +11,7 @@ use super::{
     Cotangents, Set, TransformError, cond, custom, lu, partials, replay, scatter, tiles, triangular,
 };
 use crate::array::Shape;
-use crate::graph::{Builder, FactorOp, Func, LineOp, Node, NodeId, Op, ReduceOp, ScatterOp, Type};
+use crate::graph::{Builder, FactorOp, Func, LineOp, Node, NodeId, NodeIds, Op, ReduceOp, ScatterOp, Type};
 
 /// The vector-Jacobian product: `(x.., g..) -> (f(x).., g df(x)/dx..)`.
 ///
@@ -88,7 +88,7 @@ pub fn vjp_into(
                 *slot = add(b, *slot, g[0]);
             }
             _ => {
-                let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+                let x: NodeIds = node.args.iter().map(|a| map[a.index()]).collect();
                 let on = active_args(node, &all, &wrt);
                 let rule = VjpRule { f, node, x: &x, y: map[i], g: &g, on: &on, active: &active };
                 for (a, g) in node.args.iter().zip(rule.emit(b)?) {
@@ -103,7 +103,7 @@ pub fn vjp_into(
 fn insert(b: &mut Builder, f: &Func, args: &[NodeId]) -> Vec<NodeId> {
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
     for node in f.nodes() {
-        let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let x: NodeIds = node.args.iter().map(|a| map[a.index()]).collect();
         map.push(match node.op {
             Op::Input(k) => args[k],
             _ => b.push(node.op.clone(), &x, Some(&node.ty)),

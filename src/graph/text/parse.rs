@@ -15,6 +15,7 @@ use super::lex::{Token, error, tokens};
 use crate::array::{DType, Shape};
 use crate::graph::verify::check_node;
 use crate::graph::{Func, GraphError, Node, NodeId, Op, Type};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// The maximum nesting depth of types and bodies. Programs need far less, and the stack can hold far more.
@@ -206,7 +207,7 @@ impl Parser {
             Ok((line, id, p.ty()?))
         })?;
         for (k, (line, id, ty)) in inputs.iter().enumerate() {
-            let node = Node { op: Op::Input(k), args: vec![], ty: ty.clone() };
+            let node = Node { op: Op::Input(k), args: SmallVec::new(), ty: ty.clone() };
             if arena.waiting.insert(*id, (node, *line)).is_some() {
                 return Err(error(*line, format!("{id} is listed twice")));
             }
@@ -255,7 +256,7 @@ impl Parser {
             }
         }
         let op = Statement { name, attributes, bodies }.op(&ty).map_err(|why| error(line, why))?;
-        Ok((id, Node { op, args, ty }))
+        Ok((id, Node { op, args: args.into(), ty }))
     }
 
     fn attribute(&mut self) -> Parsed<Attribute> {

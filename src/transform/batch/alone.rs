@@ -10,7 +10,7 @@
 
 use super::{MappedValue, Marks, with_examples};
 use crate::array::DType;
-use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
+use crate::graph::{Builder, Func, NodeId, NodeIds, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
 
 /// Up to this number of examples, there is one level of tiles. More examples become nested tiles, with about
@@ -121,7 +121,7 @@ impl AloneBody {
         }
         for (i, node) in f.nodes().iter().enumerate().filter(|(i, _)| self.inside[*i]) {
             let value = |a: &NodeId| map[a.index()].expect("invariant: a body is closed");
-            let args: Vec<NodeId> = node.args.iter().map(value).collect();
+            let args: NodeIds = node.args.iter().map(value).collect();
             map[i] = Some(b.push(node.op.clone(), &args, Some(&node.ty)));
         }
         let mut row = |id: &NodeId| {

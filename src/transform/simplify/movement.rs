@@ -174,7 +174,7 @@ fn concat(b: &mut Builder, axis: usize, x: &[NodeId], ty: &Type) -> Option<NodeI
     }
     let is_joined = |b: &Builder, x: NodeId| b.node(x).op == Op::Concat { axis };
     if x.iter().any(|&x| is_joined(b, x)) {
-        let flat = |&x: &NodeId| if is_joined(b, x) { b.node(x).args.clone() } else { vec![x] };
+        let flat = |&x: &NodeId| if is_joined(b, x) { b.node(x).args.to_vec() } else { vec![x] };
         let flat: Vec<NodeId> = x.iter().flat_map(flat).collect();
         return Some(insert(b, &Op::Concat { axis }, &flat, ty));
     }

@@ -7,7 +7,7 @@
 
 use super::{carries, prune_loop, splat};
 use crate::graph::{
-    Builder, Cond, Func, Node, NodeId, Op, SearchOperands, Solve, TileOut, Tiles, Type, indices,
+    Builder, Cond, Func, Node, NodeId, NodeIds, Op, SearchOperands, Solve, TileOut, Tiles, Type, indices,
 };
 use crate::transform::bodies::{Source, only, plain_replay, plain_search, resign, used_inputs};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(super) fn prune(f: &Func) -> Func {
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
     let mut found: Vec<Vec<NewPlace>> = vec![vec![]; f.nodes().len()];
     for (i, node) in f.nodes().iter().enumerate() {
-        let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let x: NodeIds = node.args.iter().map(|a| map[a.index()]).collect();
         map.push(match &node.op {
             Op::Input(k) => ids[*k],
             Op::Proj(k) => match found[node.args[0].index()][*k] {

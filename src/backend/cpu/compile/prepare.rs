@@ -10,7 +10,7 @@
 
 use super::places::Geometry;
 use crate::array::DType;
-use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type, UnaryOp};
+use crate::graph::{Builder, Func, Node, NodeId, NodeIds, Op, ReduceOp, Type, UnaryOp};
 
 /// The function in the form that the planner expects.
 pub(crate) fn prepare(func: &Func) -> Func {
@@ -20,7 +20,7 @@ pub(crate) fn prepare(func: &Func) -> Func {
     let mut b = Builder::new();
     let mut map: Vec<NodeId> = Vec::with_capacity(func.nodes().len());
     for node in func.nodes() {
-        let args: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let args: NodeIds = node.args.iter().map(|a| map[a.index()]).collect();
         map.push(match &node.op {
             Op::Input(_) => b.input(node.ty.clone()),
             Op::Dot { ta, tb } => {

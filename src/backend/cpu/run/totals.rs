@@ -13,7 +13,7 @@
 use super::bind::Body;
 use crate::backend::cpu::address::{Address, Bound, Cost, Env};
 use crate::backend::cpu::kernels::{Gemm, gemm_f32, gemm_f64};
-use crate::graph::{BinaryOp, Builder, Func, NodeId, Op};
+use crate::graph::{BinaryOp, Builder, Func, NodeId, NodeIds, Op};
 use crate::simd::Level;
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -39,7 +39,7 @@ pub(crate) fn with_totals(body: &Func, sums: Range<usize>) -> Func {
     read.for_each(|id| uses[id.index()] += 1);
     let mut map: Vec<NodeId> = Vec::with_capacity(body.nodes().len());
     for node in body.nodes() {
-        let args: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let args: NodeIds = node.args.iter().map(|a| map[a.index()]).collect();
         map.push(match &node.op {
             Op::Input(k) => inputs[*k],
             op => b.push(op.clone(), &args, Some(&node.ty)),
