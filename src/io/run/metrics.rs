@@ -21,9 +21,7 @@ const ESTIMATES: &str = ",kl_estimate_nats,kl_estimate_stderr_nats,\
                          loss_t1,loss_t2,loss_t3,loss_t4,loss_t5,loss_t6,loss_t7,loss_t8";
 /// The columns that all files have.
 const FIRST: usize = 10;
-/// About the bytes of a row.
-const ROW_BYTES: usize = 64;
-/// The largest number of columns after them.
+/// The largest number of columns after those.
 const LATER_CELLS: usize = 11;
 /// The first row after this time writes all rows to the file.
 const FLUSH: Duration = Duration::from_millis(500);
@@ -270,7 +268,7 @@ fn rows(bytes: &[u8], update: u64) -> Result<(Vec<Row>, usize), String> {
     if !is_known {
         return Err(format!("its first line is not \"{COLUMNS}\""));
     }
-    let (mut rows, mut end) = (Vec::with_capacity(bytes.len() / ROW_BYTES), heading.len());
+    let (mut rows, mut end) = (Vec::new(), heading.len());
     for (line, number) in lines {
         let text = line.strip_suffix(b"\n").and_then(|text| std::str::from_utf8(text).ok());
         match text.and_then(Row::parse) {

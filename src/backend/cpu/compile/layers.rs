@@ -1,6 +1,6 @@
 //! Layers: products with a row bias or an added matrix, a gate, a shift and an activation.
 //!
-//! The kernel finishes rows while they are in L1. This saves a pass over the result, and the result has the
+//! The kernel finishes rows while they are in a cache. This saves a pass over the result, and the result has the
 //! same bits as that of separate kernels. This file determines which nodes belong to a layer.
 
 use super::chaos::{self, Decision};

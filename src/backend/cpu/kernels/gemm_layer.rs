@@ -1,10 +1,9 @@
 //! The epilogue of a product in a network's layer: bias, gate and shift, activation.
 //!
 //! The epilogue works on rows of C that were just written and, except in large thin products, are still in
-//! L1. An epilogue in registers,
-//! before the store, would save one load and one store per vector, which is little compared with the twenty
-//! or so instructions of a tanh. It would also need a copy of each tile per activation, which is three times
-//! the code.
+//! L1 or L2. An epilogue in registers, before the store, would save one load and one store per vector, which
+//! is little compared with the twenty or so instructions of a tanh. It would also need a copy of each tile per
+//! activation, which is three times the code.
 
 use std::marker::PhantomData;
 use std::ptr::null;

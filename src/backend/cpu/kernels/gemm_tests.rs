@@ -280,28 +280,32 @@ fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool)) {
     assert_eq!(got, want, "{level:?} {s:?} {activation:?} {with:?}");
 }
 
+/// Shapes without rows, columns or terms, and drawn ones: up to 40 x 40, or with more than 64 KiB of elements, whose
+/// epilogue runs per panel.
 #[test]
 fn a_layer_is_a_product_then_strips() {
     let activations = [Activation::Identity, Activation::Tanh, Activation::Sigmoid];
+    let empty = [(3, 0, 2), (0, 4, 2), (20, 3, 0), (29, 80, 0), (300, 80, 0)];
+    let (mut draw, mut large, mut copied) = (Draw(40), 0, 0);
+    let drawn: Vec<_> = (0..num_cases(24))
+        .map(|case| {
+            let (m, n) = match case % 3 {
+                0 => (60 + draw.below(60), 280 + draw.below(60)),
+                1 => (250 + draw.below(100), 70 + draw.below(30)),
+                _ => (1 + draw.below(40), 1 + draw.below(40)),
+            };
+            large += usize::from(m * n * size_of::<f32>() > 64 << 10);
+            copied += usize::from(n >= 280);
+            (m, n, draw.below(200))
+        })
+        .collect();
     for level in Level::available() {
-        for (i, activation) in activations.into_iter().enumerate() {
-            for (m, n, k) in [
-                (3, 0, 2),
-                (0, 4, 2),
-                (20, 3, 0),
-                (1, 1, 3),
-                (37, 2, 5),
-                (33, 4, 200),
-                (50, 64, 64),
-                (29, 80, 0),
-                (7, 81, 130),
-            ] {
-                for pad in [0, 3] {
-                    let s = shape(m, n, k, Layout::RowMajor, pad, i % 2 == 0);
-                    layer(level, &s, activation, (true, pad == 0));
-                    layer(level, &s, activation, (i == 0, i % 2 == 0));
-                }
-            }
+        for (i, &(m, n, k)) in empty.iter().chain(&drawn).enumerate() {
+            let (activation, pad) = (activations[i % 3], 3 * (i / 3 % 2));
+            let s = shape(m, n, k, Layout::RowMajor, pad, i % 2 == 0);
+            layer(level, &s, activation, (true, draw.coin()));
+            layer(level, &s, activation, (draw.coin(), draw.coin()));
         }
     }
+    assert!(large >= 16 && copied >= 8, "{large} {copied}");
 }
