@@ -79,7 +79,7 @@ pub(super) trait ErrorControl: Sized {
     fn starting_with(self, dt0: f64) -> Self;
 
     /// The rules that its numbers follow.
-    fn rules(&self) -> Vec<Rule>;
+    fn rules(&self) -> impl Iterator<Item = Rule>;
 
     /// The factor from this step's size to the next. `EXPLICIT` states at compile time that the method is not one for
     /// stiff problems.
@@ -188,8 +188,7 @@ impl Controller {
 
     /// Rejects numbers out of range.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        let rules = of_error!(self, control => control.rules(), Vec::new());
-        match rules.into_iter().find(|rule| !rule.2) {
+        match of_error!(self, control => control.rules().find(|rule| !rule.2), None) {
             Some((parameter, value, _, range)) => Err(ConfigError::Controller { parameter, value, range }),
             None => Ok(()),
         }

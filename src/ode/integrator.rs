@@ -37,7 +37,8 @@ pub(super) struct Integrator<Y: PlainState> {
     before: Before<Y>,
     /// The step size that the stages were computed with, even if an event cuts the step short.
     h: f64,
-    pub interpolant: Arc<Interpolant>,
+    /// The dense output of the method in use, created when a step first needs it.
+    interpolant: Option<Arc<Interpolant>>,
     /// The stages of the last accepted step, extra stages included; empty until they are needed.
     stages: Vec<Y>,
     ready: Ready,
@@ -57,17 +58,15 @@ impl<Y: PlainState> Integrator<Y> {
         let mut carry = started(f, (scheme, resolved), &span, y0)?;
         check_constraints(f, scheme, &span, &mut carry)?;
         let solved_at = if is_constrained(&carry) { t0 } else { f64::NAN };
-        let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
-        let weights = vec![0.0; interpolant.num_stages()];
         Ok(Integrator {
             before: Before::of(&carry),
             carry,
             span,
             h: 0.0,
-            interpolant,
+            interpolant: None,
             stages: vec![],
             ready: Ready::Nothing,
-            weights,
+            weights: vec![],
             solved_at,
         })
     }
@@ -147,10 +146,17 @@ impl<Y: PlainState> Integrator<Y> {
         self.before.t
     }
 
-    /// Allocates the stages of a step.
-    pub fn reserve_stages(&mut self) {
+    /// The dense output of the method of `scheme`, the one in use.
+    pub fn interpolant(&mut self, scheme: &Scheme<Y>) -> &Arc<Interpolant> {
+        self.interpolant.get_or_insert_with(|| Arc::new(Interpolant::of(&scheme.tableau)))
+    }
+
+    /// Allocates the stages of a step, and the weights of its dense output.
+    pub fn reserve_stages(&mut self, scheme: &Scheme<Y>) {
         if self.stages.is_empty() {
-            self.stages = vec![self.before.y.clone(); self.interpolant.num_stages()];
+            let n = self.interpolant(scheme).num_stages();
+            self.stages = vec![self.before.y.clone(); n];
+            self.weights = vec![0.0; n];
         }
     }
 
@@ -161,7 +167,7 @@ impl<Y: PlainState> Integrator<Y> {
             return Ok(());
         }
         let s = scheme.tableau.num_stages();
-        self.reserve_stages();
+        self.reserve_stages(scheme);
         self.stages[0].copy_of(if scheme.carries_first() { &self.before.k0 } else { &self.carry.k[0] });
         for (stage, k) in self.stages[1..s].iter_mut().zip(&self.carry.k[1..s]) {
             stage.copy_of(k);
@@ -194,9 +200,10 @@ impl<Y: PlainState> Integrator<Y> {
         }
         let s = scheme.tableau.num_stages();
         let renewed = self.knows_f1(scheme) && self.carry.status != status::COMPLETED;
-        for (i, (c, row)) in self.interpolant.clone().extra().enumerate() {
+        let interpolant = Arc::clone(self.interpolant(scheme));
+        for (i, (c, row)) in interpolant.extra().enumerate() {
             let at = s + i;
-            let is_f1 = i == 0 && self.interpolant.starts_with_f1();
+            let is_f1 = i == 0 && interpolant.starts_with_f1();
             if is_f1 && renewed {
                 self.stages[at].copy_of(&self.carry.k[0]);
                 continue;
@@ -233,7 +240,7 @@ impl<Y: PlainState> Integrator<Y> {
     /// [complete](Self::complete).
     pub fn eval_into(&mut self, t: f64, out: &mut Y) {
         let segment = Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages };
-        segment.eval(&self.interpolant, t, &mut self.weights, out);
+        segment.eval(created(self.interpolant.as_ref()), t, &mut self.weights, out);
     }
 
     /// Writes the sizes of the terms whose sum is the state at `t`, `|y_j| + |h| sum_i |w_i k_ij|`, to `out`. The
@@ -241,7 +248,7 @@ impl<Y: PlainState> Integrator<Y> {
     pub fn sizes_into(&mut self, t: f64, out: &mut Vec<f64>) {
         out.clear();
         self.before.y.each_component(&mut |y| out.push(y.abs()));
-        self.interpolant.weight_sizes((t - self.before.t) / self.h, &mut self.weights);
+        created(self.interpolant.as_ref()).weight_sizes((t - self.before.t) / self.h, &mut self.weights);
         for (weight, k) in self.weights.iter().zip(&self.stages) {
             let mut sizes = out.iter_mut();
             k.each_component(&mut |k| {
@@ -258,7 +265,7 @@ impl<Y: PlainState> Integrator<Y> {
         let mut zero = self.before.y.clone();
         zero.lincomb(&self.before.y, &-1.0, &[1.0], std::slice::from_ref(&self.before.y));
         let segment = Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages };
-        segment.derivative(&self.interpolant, t, &mut self.weights, &zero, out);
+        segment.derivative(created(self.interpolant.as_ref()), t, &mut self.weights, &zero, out);
     }
 
     /// Cuts the last accepted step short: it ends at `t` with the state `y`.
@@ -318,9 +325,7 @@ impl<Y: PlainState> Integrator<Y> {
         let carry = &mut self.carry;
         make_memory(scheme, resolved, carry);
         (carry.inv_prev, carry.inv_prev2, carry.h_prev) = (1.0, 1.0, 0.0);
-        self.interpolant = Arc::new(Interpolant::of(&scheme.tableau));
-        self.weights = vec![0.0; self.interpolant.num_stages()];
-        (self.stages, self.ready) = (vec![], Ready::Nothing);
+        (self.interpolant, self.stages, self.ready) = (None, vec![], Ready::Nothing);
         if scheme.carries_first() && carry.status == status::RUNNING {
             let t = scheme.after(&self.span, &carry.t);
             eval(&f, &t, &carry.y, &mut carry.k[0])
@@ -341,6 +346,11 @@ impl<Y: PlainState> Integrator<Y> {
         Outcome::of(&self.carry, scheme.limits.dt_min)
             .map(|outcome| outcome.diagnosed(diagnosis(), scheme.norm.is_some()))
     }
+}
+
+/// The dense output of a step whose stages are complete.
+fn created(interpolant: Option<&Arc<Interpolant>>) -> &Interpolant {
+    interpolant.expect("invariant: a step is complete before its dense output is evaluated")
 }
 
 /// The carry at t0, with the memory of the method. Not inlined, because two functions call it.

@@ -229,7 +229,7 @@ fn run_any<Y: PlainState, O>(
         Ok(integrator) => integrator,
         Err(error) => return (unstarted(span.0, y0, resolved, &scheme), Some(error)),
     };
-    let mut recorder = Recorder::new(selection, (&y0, resets), &mut integrator);
+    let mut recorder = Recorder::new(selection, (&y0, resets), (&mut integrator, &scheme));
     let mut stiffness = StiffnessTest::of(&integrator, &scheme, resolved);
     let mut tape = tape;
     let (how, observers) = ((&schemes, needs_curve), (&mut recorder, &mut stiffness, tape.as_deref_mut()));

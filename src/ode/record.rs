@@ -17,6 +17,9 @@ use super::{
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// The number of steps for whose end times memory is allocated at the start of a solve.
+const FEW_STEPS: usize = 63;
+
 /// The data that a solve records while it runs.
 pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     selection: Selection<'o, 'f, Y, O>,
@@ -76,20 +79,22 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
     pub fn new(
         selection: Selection<'o, 'f, Y, O>,
         (y, resets): (&Y, Resets<'o, 'f, Y>),
-        integrator: &mut Integrator<Y>,
+        (integrator, scheme): (&mut Integrator<Y>, &Scheme<Y>),
     ) -> Self {
         let finder = Finder::new(selection.watches, selection.max_events, integrator);
         let t = integrator.carry.t;
         let dense = selection.save_at.dense.then(|| {
-            let mut dense = DenseOutput::new(Arc::clone(&integrator.interpolant), t);
+            let mut dense = DenseOutput::new(Arc::clone(integrator.interpolant(scheme)), t);
             dense.point(y);
             dense
         });
+        let mut step_times = Vec::with_capacity(1 + FEW_STEPS);
+        step_times.push(t);
         let mut recorder = Recorder {
             selection,
             ts: Vec::new(),
             ys: Vec::new(),
-            step_times: vec![t],
+            step_times,
             events: Vec::new(),
             dense,
             stopped: None,
@@ -228,7 +233,8 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
             self.save(t_end, &y_end);
         }
         if let Some(dense) = &mut self.dense {
-            dense.push(&integrator.interpolant, &integrator.segment(), (t_end, &y_end));
+            let interpolant = Arc::clone(integrator.interpolant(scheme));
+            dense.push(&interpolant, &integrator.segment(), (t_end, &y_end));
         }
         Ok(())
     }

@@ -143,7 +143,7 @@ impl<Y: PlainState> StiffnessTest<Y> {
     /// switches.
     pub fn prepare(&mut self, integrator: &mut Integrator<Y>, scheme: &Scheme<Y>) {
         if let Some(pair) = self.pair {
-            integrator.reserve_stages();
+            integrator.reserve_stages(scheme);
             self.look = Some(StiffnessCheck::new(&scheme.tableau, self.method, pair));
         }
     }

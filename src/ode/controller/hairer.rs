@@ -62,10 +62,10 @@ impl ErrorControl for HairerController {
         HairerController { dt0: Some(dt0), ..self }
     }
 
-    fn rules(&self) -> Vec<Rule> {
-        let mut rules = vec![("beta", self.beta, (0.0..=0.2).contains(&self.beta), "between 0 and 0.2")];
-        rules.extend(factor_rules(self.safety, self.factor_min, self.factor_max));
-        rules
+    fn rules(&self) -> impl Iterator<Item = Rule> {
+        [("beta", self.beta, (0.0..=0.2).contains(&self.beta), "between 0 and 0.2")]
+            .into_iter()
+            .chain(factor_rules(self.safety, self.factor_min, self.factor_max))
     }
 
     #[inline(always)]

@@ -180,16 +180,20 @@ impl ErrorControl for PidController {
         PidController { dt0: Some(dt0), ..self }
     }
 
-    fn rules(&self) -> Vec<Rule> {
+    fn rules(&self) -> impl Iterator<Item = Rule> {
         let (icoeff, sum) = (self.icoeff, self.pcoeff + self.icoeff + self.dcoeff);
-        let mut rules = vec![finite("pcoeff", self.pcoeff), finite("icoeff", icoeff)];
-        rules.extend([finite("dcoeff", self.dcoeff), finite("ratio_coeff", self.ratio_coeff)]);
-        // Minus I / k is the sum of the exponents of all errors, and minus the other sum / k the exponent of the last
-        // one. If either is not above 0, an error below the tolerance does not lengthen steps.
-        rules.push(("icoeff", icoeff, icoeff > 0.0, "above 0"));
-        rules.push(("pcoeff + icoeff + dcoeff", sum, sum > 0.0, "above 0"));
-        rules.extend(factor_rules(self.safety, self.factor_min, self.factor_max));
-        rules
+        [
+            finite("pcoeff", self.pcoeff),
+            finite("icoeff", icoeff),
+            finite("dcoeff", self.dcoeff),
+            finite("ratio_coeff", self.ratio_coeff),
+            // Minus I / k is the sum of the exponents of all errors, and minus the other sum / k the exponent of the
+            // last one. If either is not above 0, an error below the tolerance does not lengthen steps.
+            ("icoeff", icoeff, icoeff > 0.0, "above 0"),
+            ("pcoeff + icoeff + dcoeff", sum, sum > 0.0, "above 0"),
+        ]
+        .into_iter()
+        .chain(factor_rules(self.safety, self.factor_min, self.factor_max))
     }
 
     #[inline(always)]

@@ -22,9 +22,9 @@ pub(super) struct Displacements<Y: PlainState> {
 }
 
 impl<Y: PlainState> Displacements<Y> {
-    /// No errors, for states like `y`.
-    pub fn none(y: &Y) -> Self {
-        let n = y.num_components();
+    /// No errors, for states like `y`; without room for errors if there are no events.
+    pub fn none(y: &Y, has_events: bool) -> Self {
+        let n = if has_events { y.num_components() } else { 0 };
         Displacements {
             dt: 0.0,
             ulp: 0.0,

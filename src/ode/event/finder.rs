@@ -125,11 +125,13 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             occurrences: Vec::new(),
             group: Vec::new(),
             ends: Vec::with_capacity(n),
-            displacements: [(); 2].map(|()| Displacements::none(&integrator.carry.y)),
+            displacements: [(); 2].map(|()| Displacements::none(&integrator.carry.y, n > 0)),
             sizes: vec![],
             scratch: integrator.carry.y.clone(),
         };
-        finder.displacements[BEHIND].set(t0, &integrator.carry.y);
+        if n > 0 {
+            finder.displacements[BEHIND].set(t0, &integrator.carry.y);
+        }
         for index in 0..n {
             let value = finder.value_behind(index, integrator);
             finder.marks.push(Mark::new(value));

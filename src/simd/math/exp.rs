@@ -2,7 +2,7 @@
 //! `expm1(r)`.
 
 use super::super::lanes::Float;
-use super::{Math, poly_tree};
+use super::{Math, poly, poly_tree};
 
 /// `(n, expm1(r))` with `x = n ln 2 + r`, `|r| <= ln 2 / 2`, for `x` within the range of exp.
 #[inline(always)]
@@ -10,7 +10,7 @@ fn reduce<V: Float>(x: V) -> (V, V) {
     let (_, n) = nearest(x, V::Elem::LOG2_E);
     let [hi, lo] = V::Elem::LN2;
     let r = n.neg_mul_add(x.of(lo), n.neg_mul_add(x.of(hi), x));
-    (n, r.mul(r).mul_add(poly_tree(r, V::Elem::EXPM1_POLY), r))
+    (n, r.mul(r).mul_add(poly(r, V::Elem::EXPM1_POLY), r))
 }
 
 /// `n + ROUND`, whose lowest bits are `n`, and `n`, the integer nearest to `x factor`.
