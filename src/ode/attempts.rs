@@ -63,8 +63,12 @@ fn shared_attempts<Y: PlainState, F: VectorField<Y>>(
     native: Native,
     run: Run<'_, Y>,
 ) -> Result<u64, FieldFailure<f64>> {
-    let level = is_fused(native.level).then(|| native.level.min(Level::Avx2));
-    attempts_of_any(AtLevel(Bound::to::<Eval<Y, F>>(f, level), f.linearize()), level, run)
+    let level = is_fused(native.level).then_some(native.level);
+    let field = match level {
+        Some(level) => Bound::narrow::<Eval<Y, F>>(f, level),
+        None => Bound::plain::<Eval<Y, F>>(f),
+    };
+    attempts_of_any(AtLevel(field, f.linearize()), level, run)
 }
 
 /// The loop for any vector field and method, compiled once per kind of state. It is not compiled for AVX-512:

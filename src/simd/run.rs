@@ -96,6 +96,19 @@ impl<C: Call> Entry<C> {
         Self::of(Level::detect())
     }
 
+    /// The call compiled for `level`, but with AVX2 instructions even if the level is AVX-512.
+    ///
+    /// # Panics
+    /// As [`at`](Self::at).
+    fn narrow(level: Level) -> Self {
+        assert!(level <= Level::detect(), "invariant: level {level:?} on a machine without it");
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx512 => Entry(C::avx2),
+            _ => Self::portable(),
+        }
+    }
+
     /// The call for a level that the machine has.
     #[inline(always)]
     fn of(level: Level) -> Self {
@@ -120,8 +133,8 @@ impl<C: Call> Entry<C> {
     /// Calls the function.
     #[inline(always)]
     pub fn call(&self, of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-        // SAFETY: `of` is borrowed, so its address is valid during the call. Only `at` and `best` create an entry,
-        // both for a level that the machine has.
+        // SAFETY: `of` is borrowed, so its address is valid during the call. Only `at`, `narrow` and `best` create an
+        // entry, for a level that the machine has.
         unsafe { (self.0)((&raw const *of).cast(), at, on, out) }
     }
 }
@@ -143,23 +156,29 @@ impl<At, On: ?Sized, Out: ?Sized, Output> Clone for Bound<'_, At, On, Out, Outpu
 impl<At, On: ?Sized, Out: ?Sized, Output> Copy for Bound<'_, At, On, Out, Output> {}
 
 impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
-    /// Binds a value to the call compiled for `level`, or for the target of the crate if `level` is `None`.
+    /// Binds a value to the call compiled for the target of the crate.
+    #[inline]
+    pub fn plain<C>(of: &'a C::Of) -> Self
+    where
+        C: Call<At = At, On = On, Out = Out, Output = Output>,
+    {
+        Bound { of: (&raw const *of).cast(), call: C::plain, value: PhantomData }
+    }
+
+    /// Binds a value to the call compiled for `level`, but with AVX2 instructions even if the level is AVX-512. It
+    /// is therefore compiled only once.
     ///
     /// # Panics
     /// As [`Entry::at`].
     #[inline]
-    pub fn to<C>(of: &'a C::Of, level: Option<Level>) -> Self
+    pub fn narrow<C>(of: &'a C::Of, level: Level) -> Self
     where
         C: Call<At = At, On = On, Out = Out, Output = Output>,
     {
-        match level {
-            Some(level) => Self::at::<C>(of, level),
-            None => Bound { of: (&raw const *of).cast(), call: C::plain, value: PhantomData },
-        }
+        Bound { of: (&raw const *of).cast(), call: Entry::<C>::narrow(level).0, value: PhantomData }
     }
 
-    /// Binds a value to the call compiled for `level`. In contrast to [`to`](Self::to), it does not compile the call
-    /// for the target of the crate.
+    /// Binds a value to the call compiled for `level`.
     ///
     /// # Panics
     /// As [`Entry::at`].
@@ -174,8 +193,8 @@ impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
     /// Calls the function.
     #[inline(always)]
     pub fn call(&self, at: &At, on: &On, out: &mut Out) -> Output {
-        // SAFETY: only `to` and `at` pair an address with a call: the address of a `C::Of`, borrowed for as long as
-        // this lives, and the call of the same `C`, compiled for a level that `Entry::at` has checked.
+        // SAFETY: only the constructors above pair an address with a call: the address of a `C::Of`, borrowed for as long as
+        // this lives, and the call of the same `C`, compiled for a level that `Entry` has checked or for the target.
         unsafe { (self.call)(self.of, at, on, out) }
     }
 }

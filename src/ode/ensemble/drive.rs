@@ -68,8 +68,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         let (problems, level, first) = (self.problems, self.level, self.order[0]);
         if !is_fused(level) {
             let field = || problems.one(first);
-            return self
-                .drive::<T::One, _, _>(field(), field(), &|f| Bound::to::<AnyMethod<'_, _, _>>(f, None));
+            return self.drive::<T::One, _, _>(field(), field(), &|f| Bound::plain::<AnyMethod<'_, _, _>>(f));
         }
         if let Some(done) = problems.inlined(&mut self) {
             return done;

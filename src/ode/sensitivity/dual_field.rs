@@ -44,7 +44,10 @@ fn array<const N: usize>(y: &[D]) -> &[D; N] {
 
 impl<G: GenericField<N>, const N: usize> DualFunctions for DualField<'_, G, N> {
     fn eval(&self, level: Option<Level>) -> Eval<'_> {
-        Bound::to::<EvalDual<G, N>>(&self.field, level)
+        match level {
+            Some(level) => Bound::narrow::<EvalDual<G, N>>(&self.field, level),
+            None => Bound::plain::<EvalDual<G, N>>(&self.field),
+        }
     }
     fn columns(
         &self,

@@ -133,7 +133,7 @@ impl<'a> Replay<'a> {
     /// The replay at the start of the solve, with the state `y0`.
     pub fn new(track: &'a Track<'a>, functions: &'a dyn DualFunctions, y0: Y) -> Self {
         let level = track.resolved.native().level;
-        let level = is_fused(level).then(|| level.min(Level::Avx2));
+        let level = is_fused(level).then_some(level);
         let out = Passed {
             t1: D::from(0.0),
             y1: vec![],
