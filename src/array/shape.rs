@@ -10,7 +10,10 @@ use std::ops::Deref;
 /// `isize`. So no size, stride or number of bytes of an array overflows, and shapes with fewer or shorter axes
 /// need no check.
 #[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
-pub struct Shape(SmallVec<[usize; 4]>);
+pub struct Shape(Lengths);
+
+/// Up to four lengths are stored inline.
+type Lengths = SmallVec<[usize; 4]>;
 
 /// Lengths of which the nonzero ones have a product above [`Shape::MAX_SIZE`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -104,7 +107,7 @@ impl Shape {
                 (a, 1) => Some(a),
                 _ => None,
             })
-            .collect::<Option<SmallVec<[usize; 4]>>>()
+            .collect::<Option<Lengths>>()
             .and_then(|dims| Shape::of(&dims).ok())
     }
 }
@@ -165,6 +168,38 @@ mod tests {
         assert_eq!(s(&[3]).broadcast(&s(&[4])), None);
         assert_eq!(s(&[2, 3, 4]).strides(), [12, 4, 1]);
         assert_eq!(s(&[2, 3]).to_string(), "[2,3]");
+    }
+
+    /// Drawn: 2,000 shapes of 0 to 7 axes of length 0 to 3, inline and on the heap, beside the same rules on lists.
+    #[test]
+    fn shapes_of_any_rank_agree_with_lists() {
+        let mut state = 1_u64;
+        let mut below = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % n
+        };
+        let mut num_long = 0;
+        for _ in 0..2000 {
+            let dims: Vec<usize> = (0..below(8)).map(|_| below(4) as usize).collect();
+            let shape = Shape::from(dims.clone());
+            num_long += usize::from(dims.len() > 4);
+            assert_eq!((&*shape, shape.rank(), shape.size()), (&*dims, dims.len(), dims.iter().product()));
+            let strides: Vec<usize> = (0..dims.len()).map(|i| dims[i + 1..].iter().product()).collect();
+            assert_eq!(shape.strides(), strides);
+            for i in 0..shape.size() {
+                let index = shape.unravel(i);
+                assert!(index.iter().zip(&dims).all(|(i, n)| i < n));
+                assert_eq!(index.iter().zip(&strides).map(|(i, stride)| i * stride).sum::<usize>(), i);
+            }
+            let dropped: Vec<usize> = (0..dims.len()).filter(|_| below(2) == 0).collect();
+            let kept = (0..dims.len()).filter(|axis| !dropped.contains(axis)).map(|axis| dims[axis]);
+            assert_eq!(*shape.without_axes(&dropped), *kept.collect::<Vec<_>>());
+            // Broadcasting with ones, and with fewer axes, gives the shape back.
+            let first = below(dims.len() as u64 + 1) as usize;
+            let ones: Vec<usize> = dims[first..].iter().map(|&n| if below(2) == 0 { 1 } else { n }).collect();
+            assert_eq!(shape.broadcast(&Shape::from(ones)), Some(shape.clone()));
+        }
+        assert!((500..1500).contains(&num_long), "{num_long} shapes on the heap");
     }
 
     #[test]

@@ -105,8 +105,8 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     Ok(())
 }
 
-/// Whether the method is explicit. Only explicit methods have loops with inlined coefficients (`UNROLLED`),
-/// so the code of stiff methods is removed from these loops before LLVM sees it. With that code, the largest
+/// Whether the method is explicit. Only explicit methods have attempts with inlined coefficients (`UNROLLED`),
+/// so the code of stiff methods is removed from these attempts before LLVM sees it. With that code, the largest
 /// of them takes three times as long to compile.
 #[inline(always)]
 fn is_explicit<const UNROLLED: bool, S: State>(scheme: &Scheme<S>) -> bool {

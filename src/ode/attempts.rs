@@ -91,7 +91,7 @@ fn attempts_of_any<Y: PlainState>(
 /// step, else 0.
 ///
 /// Attempts with inlined coefficients are compiled singly. In a loop, the optimizer would load the coefficients
-/// before it and spill them to the stack (Lorenz: Tsit5 155 ns per step instead of 121, Dop853 317 instead of 190).
+/// before it and spill them to the stack (Lorenz: Tsit5 155 ns per step instead of 120, Dop853 317 instead of 190).
 #[inline(always)]
 fn one_by_one<Y: PlainState>(
     run: Run<'_, Y>,

@@ -87,8 +87,7 @@ pub trait VectorField<S: State> {
         None
     }
 
-    /// Runs attempts in the loop that is compiled for this vector field: by default, the loop of the default
-    /// method.
+    /// Runs the attempts that are compiled for this vector field: by default, those of the default method.
     #[doc(hidden)]
     fn run_attempts(&self, native: Native, run: Run<'_, S>) -> Result<u64, FieldFailure<f64>>
     where
@@ -99,7 +98,7 @@ pub trait VectorField<S: State> {
     }
 }
 
-/// A vector field with a loop over steps compiled for a method, created by
+/// A vector field with attempts compiled for a method, created by
 /// [`Ode::inlined`](super::Ode::inlined).
 #[derive(Clone, Copy, Debug)]
 pub struct Inlined<F, M>(F, PhantomData<M>);

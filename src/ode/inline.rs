@@ -1,12 +1,12 @@
-//! Methods as types, for loops over steps compiled for one method and one vector field.
+//! Methods as types, for attempts compiled for one method and one vector field.
 //!
 //! A [`Method`] is a value: one loop serves all methods. A method as a type makes its coefficients compile-time
-//! constants, and `Ode::inlined` and `EnsembleBuilder::inlined` compile a loop with them and with the vector
+//! constants, and `Ode::inlined` and `EnsembleBuilder::inlined` compile attempts with them and with the vector
 //! field inlined, once per pair of method and vector field.
 
 use super::Method;
 
-/// A method whose coefficients can be compiled into a loop.
+/// A method whose coefficients can be compiled into attempts.
 pub trait InlineMethod: Copy + Send + Sync + 'static {
     /// The method as a value.
     const METHOD: Method;

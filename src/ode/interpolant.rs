@@ -1,7 +1,7 @@
 //! `Interpolant`: a step's dense output as weights of its stages, `y(t + theta h) = y + h sum_i w_i(theta)
 //! k_i`.
 //!
-//! It is built from a tableau before the first step of a method, so evaluation does not allocate. It holds
+//! It is built from a tableau once per method of a solve, so evaluation does not allocate. It holds
 //! weights only; the code that sums the stages knows whether they are plain Rust numbers, lanes or tensors.
 
 use super::ButcherTableau;

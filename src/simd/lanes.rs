@@ -134,8 +134,13 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     /// first step is normal for `self` in `[1/2, 2]` and `|n| <= 1.5 * bias`, as in all callers.
     #[inline(always)]
     fn scale(self, n: Self) -> Self {
-        let half = n.mul(self.of(Self::Elem::HALF)).floor();
+        let half = n.half_integral();
         self.mul(half.exp2_integral()).mul(n.sub(half).exp2_integral())
+    }
+    /// An integer within 1/2 of `self / 2`, if `self` is integral.
+    #[inline(always)]
+    fn half_integral(self) -> Self {
+        self.mul(self.of(Self::Elem::HALF)).floor()
     }
     /// `2^self`, if `self` is integral and the result is a normal number.
     #[inline(always)]

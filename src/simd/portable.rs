@@ -232,6 +232,11 @@ macro_rules! float {
             fn floor(self) -> Self {
                 self.map($elem::floor)
             }
+            // Without SSE4.1, `floor` calls the C library for each lane.
+            #[inline(always)]
+            fn half_integral(self) -> Self {
+                self.map(|x| 0.5 * x).round_small()
+            }
             #[inline(always)]
             fn at_most(self, bound: Self) -> Self {
                 self.zip(bound, |x, b| if b < x { b } else { x })

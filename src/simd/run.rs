@@ -193,8 +193,9 @@ impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
     /// Calls the function.
     #[inline(always)]
     pub fn call(&self, at: &At, on: &On, out: &mut Out) -> Output {
-        // SAFETY: only the constructors above pair an address with a call: the address of a `C::Of`, borrowed for as long as
-        // this lives, and the call of the same `C`, compiled for a level that `Entry` has checked or for the target.
+        // SAFETY: only the constructors above pair an address with a call: the address of a `C::Of`, borrowed for as
+        // long as this lives, and the call of the same `C`, compiled for the target of the crate or for a level that
+        // `Entry` has checked.
         unsafe { (self.call)(self.of, at, on, out) }
     }
 }

@@ -265,6 +265,27 @@ fn erf_never_leaves_its_range_and_ends_in_one() {
     }
 }
 
+/// Drawn: 2,000 numbers in each binade from 2^-12 to 2^7.
+#[test]
+fn tanh_never_leaves_its_range_is_odd_and_ends_in_one() {
+    let hash = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11;
+    let binade = |e: i32| (0..2000).map(move |i| 2f64.powi(e) * (1.0 + hash(i) as f64 / 2f64.powi(53)));
+    let mut x: Vec<f64> = (-12..7).flat_map(binade).collect();
+    x.extend([0.0, f64::INFINITY]);
+    let narrow: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+    let (minus, narrow_minus): (Vec<f64>, Vec<f32>) = x.iter().zip(&narrow).map(|(x, z)| (-x, -z)).unzip();
+    for level in Level::available() {
+        let (y, z) = (apply(level, Tanh, &x), apply(level, Tanh, &narrow));
+        assert!(y.iter().all(|&y| y <= 1.0) && z.iter().all(|&z| z <= 1.0));
+        let opposite = apply(level, Tanh, &minus);
+        assert!(y.iter().zip(&opposite).all(|(a, b)| a.to_bits() == (-b).to_bits()));
+        let opposite = apply(level, Tanh, &narrow_minus);
+        assert!(z.iter().zip(&opposite).all(|(a, b)| a.to_bits() == (-b).to_bits()));
+        let ends = x.iter().zip(y.iter().zip(&z)).filter(|&(&x, _)| x > 22.0);
+        assert!(ends.clone().count() > 2000 && ends.into_iter().all(|(_, (&y, &z))| y == 1.0 && z == 1.0));
+    }
+}
+
 #[test]
 fn the_double_double_reference_of_atan_has_its_digits() {
     // Computed by mpmath with 60 digits.
