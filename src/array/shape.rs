@@ -173,14 +173,10 @@ mod tests {
     /// Drawn: 2,000 shapes of 0 to 7 axes of length 0 to 3, inline and on the heap, beside the same rules on lists.
     #[test]
     fn shapes_of_any_rank_agree_with_lists() {
-        let mut state = 1_u64;
-        let mut below = |n: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % n
-        };
+        let mut draw = crate::ode::tests::draw::Draw(1);
         let mut num_long = 0;
         for _ in 0..2000 {
-            let dims: Vec<usize> = (0..below(8)).map(|_| below(4) as usize).collect();
+            let dims: Vec<usize> = (0..draw.below(8)).map(|_| draw.below(4)).collect();
             let shape = Shape::from(dims.clone());
             num_long += usize::from(dims.len() > 4);
             assert_eq!((&*shape, shape.rank(), shape.size()), (&*dims, dims.len(), dims.iter().product()));
@@ -191,12 +187,13 @@ mod tests {
                 assert!(index.iter().zip(&dims).all(|(i, n)| i < n));
                 assert_eq!(index.iter().zip(&strides).map(|(i, stride)| i * stride).sum::<usize>(), i);
             }
-            let dropped: Vec<usize> = (0..dims.len()).filter(|_| below(2) == 0).collect();
+            let dropped: Vec<usize> = (0..dims.len()).filter(|_| draw.below(2) == 0).collect();
             let kept = (0..dims.len()).filter(|axis| !dropped.contains(axis)).map(|axis| dims[axis]);
             assert_eq!(*shape.without_axes(&dropped), *kept.collect::<Vec<_>>());
             // Broadcasting with ones, and with fewer axes, gives the shape back.
-            let first = below(dims.len() as u64 + 1) as usize;
-            let ones: Vec<usize> = dims[first..].iter().map(|&n| if below(2) == 0 { 1 } else { n }).collect();
+            let first = draw.below(dims.len() + 1);
+            let ones: Vec<usize> =
+                dims[first..].iter().map(|&n| if draw.below(2) == 0 { 1 } else { n }).collect();
             assert_eq!(shape.broadcast(&Shape::from(ones)), Some(shape.clone()));
         }
         assert!((500..1500).contains(&num_long), "{num_long} shapes on the heap");

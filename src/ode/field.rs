@@ -87,7 +87,7 @@ pub trait VectorField<S: State> {
         None
     }
 
-    /// Runs the attempts that are compiled for this vector field: by default, those of the default method.
+    /// Runs attempts with the code compiled for this vector field. By default it is that of the default method.
     #[doc(hidden)]
     fn run_attempts(&self, native: Native, run: Run<'_, S>) -> Result<u64, FieldFailure<f64>>
     where
