@@ -42,12 +42,12 @@ pub use conv::Margins;
 pub use factor::FactorOp;
 pub use func::{Func, Node, NodeId, NodeIds};
 pub use infer::{GraphError, infer};
-#[cfg(test)]
-pub(crate) use interp::erf;
 pub use interp::{
     Origin, Schedule, SearchCounts, Source, Tape, Trip, Value, interpret, interpret_counted,
     interpret_values, locate, locate_ended, philox_block, philox_word,
 };
+#[cfg(test)]
+pub(crate) use interp::{erf, softplus};
 pub use lines::LineOp;
 pub use literal::Literal;
 pub(crate) use loops::MAX_ROWS;

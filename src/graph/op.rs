@@ -3,7 +3,7 @@
 //! To add an operation, extend each `match` that the compiler reports, in inference, jvp, vjp, interpreter,
 //! lowering and text form (ARCHITECTURE.md, "How to add"). Broadcasting is explicit: elementwise ops take
 //! operands of equal shape. There is no op for a function that can be composed of these ops without losing
-//! accuracy or speed (mean, softplus, silu, norms, normal samples).
+//! accuracy or speed (mean, silu, norms, normal samples).
 
 use super::{
     Cond, Custom, FactorOp, Func, LineOp, Literal, Margins, Observer, Replay, ScalarFn, ScatterOp, Solve,

@@ -176,16 +176,6 @@ impl Tensor {
         self * self.sigmoid()
     }
 
-    /// `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`. The derivative is computed as the
-    /// [`sigmoid`](Tensor::sigmoid).
-    #[track_caller]
-    pub fn softplus(&self) -> Tensor {
-        // The maximum and |x| have kinks at 0, where their second derivative is taken as 0, so that of their sum would be
-        // 0 instead of 1/4. With the rule, the gradient also takes half the instructions.
-        let sum = |x: &Tensor| x.maximum(&x.number(0.0)) + (-x.abs()).exp().log1p();
-        custom_derivatives(sum).jvp(|x, _y, dx| dx * x.sigmoid()).call(self)
-    }
-
     /// The larger operand; NaN if either operand is NaN.
     #[track_caller]
     pub fn maximum(&self, other: &Tensor) -> Tensor {

@@ -74,6 +74,7 @@ pub(super) fn unary(b: &mut Builder, op: UnaryOp, x: NodeId, y: NodeId) -> Parti
             let rest = b.sub(one, y);
             Partial::Times(b.mul(y, rest))
         }
+        UnaryOp::Softplus => Partial::Times(b.unary(UnaryOp::Sigmoid, x)),
         UnaryOp::Erf => {
             // e^(-x^2) is a separate node, so that all derivatives, and a density in the same function, share
             // one exp.

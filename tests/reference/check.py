@@ -60,7 +60,8 @@ def unary(name, p, x, near):
         bell = 2 / math.sqrt(math.pi) * np.exp(-v * v)
         return curved(x, np.vectorize(math.erf, otypes=[float])(v), bell, -2 * v * bell)
     y = {"exp": np.exp, "expm1": np.expm1, "ln": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "sin": np.sin,
-         "cos": np.cos, "atan": np.arctan, "tanh": np.tanh, "sigmoid": lambda v: 1 / (1 + np.exp(-v))}[name](v)
+         "cos": np.cos, "atan": np.arctan, "tanh": np.tanh, "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
+         "softplus": lambda v: np.logaddexp(0, v)}[name](v)
     first, second = {
         "exp": lambda: (y, y),
         "expm1": lambda: (np.exp(v), np.exp(v)),
@@ -72,6 +73,7 @@ def unary(name, p, x, near):
         "atan": lambda: (1 / (1 + v * v), -2 * v / (1 + v * v) ** 2),
         "tanh": lambda: (1 - y * y, -2 * y * (1 - y * y)),
         "sigmoid": lambda: (y * (1 - y), y * (1 - y) * (1 - 2 * y)),
+        "softplus": lambda: (1 / (1 + np.exp(-v)), np.exp(-v) / (1 + np.exp(-v)) ** 2),
     }[name]()
     return curved(x, y, first, second)
 

@@ -1,4 +1,4 @@
-//! Elementwise operations, in the element type (erf: in f64, then rounded).
+//! Elementwise operations, in the element type (erf and softplus: in f64, then rounded).
 //!
 //! A trait for floats lets each formula serve f32 and f64. Integers and booleans have few operations, which
 //! are written separately.
@@ -34,6 +34,7 @@ macro_rules! float {
                     UnaryOp::Atan => x.atan(),
                     UnaryOp::Tanh => x.tanh(),
                     UnaryOp::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+                    UnaryOp::Softplus => softplus(x.into()) as $t,
                     UnaryOp::Erf => erf(x.into()) as $t,
                     UnaryOp::Powf(p) => x.powf(f64::from_bits(p) as $t),
                     UnaryOp::Not | UnaryOp::IsFinite => panic!("invariant: {} gives no float", op.name()),
@@ -64,6 +65,11 @@ macro_rules! float {
     )* };
 }
 float!(f32, f64);
+
+/// `ln(1 + e^x)`
+pub(crate) fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
 
 fn map<A: Copy, B>(a: &[A], f: impl Fn(A) -> B) -> Vec<B> {
     a.iter().map(|&a| f(a)).collect()

@@ -24,6 +24,8 @@ mod philox;
 mod replay;
 mod systems;
 
+#[cfg(test)]
+pub(crate) use elementwise::softplus;
 pub use ended::locate_ended;
 #[cfg(test)]
 pub(crate) use erf::erf;

@@ -69,6 +69,8 @@ fn unary_functions_are_those_of_std() {
     assert!(unary(UnaryOp::Sign, f64::NAN).is_nan());
     assert_eq!(unary(UnaryOp::Sigmoid, -1000.0), 0.0);
     assert!((unary(UnaryOp::Erf, x) - 0.677_801_193_837_418_4).abs() < 2e-16);
+    assert!((unary(UnaryOp::Softplus, x) - 1.103_186_048_885_458).abs() < 3e-16);
+    assert_eq!([-1e3, 1e3].map(|x| unary(UnaryOp::Softplus, x)), [0.0, 1e3]);
     let finite = op(Op::Unary(UnaryOp::IsFinite), &[f32s([3], &[1.0, f32::NAN, f32::INFINITY])], None);
     assert_eq!(finite, bools(&[1, 0, 0]));
     assert_eq!(op(Op::Unary(UnaryOp::Not), &[bools(&[1, 0])], None), bools(&[0, 1]));

@@ -1,11 +1,11 @@
-//! ln and log1p, by the split `x = 2^e m`, `m` in `[sqrt(1/2), sqrt 2)`, and the series of atanh.
+//! ln, log1p and softplus. ln and log1p use the split `x = 2^e m`, `m` in `[sqrt(1/2), sqrt 2)`, and the series of atanh.
 //!
 //! The evaluation `e ln2_hi - ((f^2/2 - (s (f^2/2 + R) + e ln2_lo)) - f)` is from fdlibm (Sun Microsystems,
 //! 1993, `e_log.c`) and computes the large terms exactly. A plain polynomial in `f` would need twice the
 //! degree for f64.
 
 use super::super::lanes::{Float, Mask};
-use super::{Math, poly};
+use super::{Math, exp, poly};
 
 /// `ln(x) + correction` plus `exponent * ln 2`, for positive normal `x`.
 #[inline(always)]
@@ -58,4 +58,15 @@ pub(crate) fn log1p<V: Float>(x: V) -> V {
     let error = x.sub(x_part).add(one.sub(u.sub(x_part)));
     let value = ln_normal(u, zero, error.div(u));
     V::select(x.eq(zero), x, with_edges(x, one.neg(), value))
+}
+
+/// `ln(1 + e^x)`, as `max(x, 0) + ln(1 + u)` with `u = e^-|x|`. u is in [0, 1], so the series of atanh needs no split:
+/// `ln(1 + u) = 2 atanh(s)`, `s = u / (2 + u)`.
+#[inline(always)]
+pub(crate) fn softplus<V: Float>(x: V) -> V {
+    let u = exp(x.abs().neg());
+    let s = u.div(u.add(x.of(V::Elem::TWO)));
+    let z = s.mul(s);
+    let r = z.mul(poly(z, V::Elem::SOFTPLUS_POLY));
+    x.at_least(x.of(V::Elem::ZERO)).add(s.mul_add(r, s.add(s)))
 }

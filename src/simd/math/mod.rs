@@ -40,7 +40,7 @@ pub(crate) use exp::{exp, expm1, sigmoid, tanh};
     not(feature = "autodiff"),
     allow(unused_imports, reason = "kernels of the backend use the rest")
 )]
-pub(crate) use ln::{ln, log1p};
+pub(crate) use ln::{ln, log1p, softplus};
 pub(crate) use power::power;
 pub(crate) use trig::{cos, sin};
 
@@ -110,6 +110,8 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const TANH_POLY: &'static [Self];
     /// `P` in `ln(1 + f) = 2s + s z P(z)`, `s = f / (2 + f)`, `z = s^2`.
     const LN_POLY: &'static [Self];
+    /// `P` in `2 atanh(s) = 2s + s z P(z)`, `z = s^2`, for s up to 1/3.
+    const SOFTPLUS_POLY: &'static [Self];
     /// `S` in `sin(r) = r + r z S(z)` and `C` in `cos(r) = 1 - z/2 + z^2 C(z)`, `z = r^2`, `|r| <= pi/4`.
     const SIN_POLY: &'static [Self];
     const COS_POLY: &'static [Self];

@@ -2,7 +2,7 @@
 //! compared with a double-double reference or with the standard library, whose errors are at most about 1 ulp
 //! where it is used, so the allowed error is 1 ulp smaller.
 
-use super::{Math, atan, cos, erf, exp, expm1, ln, log1p, sigmoid, sin, tanh};
+use super::{Math, atan, cos, erf, exp, expm1, ln, log1p, sigmoid, sin, softplus, tanh};
 use crate::simd::Level;
 use crate::simd::dispatch::{Task, enter};
 use crate::simd::lanes::{Float, Lanes, Simd};
@@ -46,7 +46,7 @@ macro_rules! functions {
 
 functions! {
     Exp exp; Expm1 expm1; Tanh tanh; Sigmoid sigmoid; Ln ln; Log1p log1p; Sin sin; Cos cos;
-    Erf erf; Atan atan;
+    Erf erf; Atan atan; Softplus softplus;
 }
 
 fn apply<T: Math, F: Function>(level: Level, f: F, x: &[T]) -> Vec<T> {
@@ -227,6 +227,7 @@ accuracy! {
     sigmoid_is_within_4_ulp: Sigmoid, sigmoid_reference, -40.0, 40.0;
     ln_is_within_4_ulp: Ln, f64::ln, 0.3, 3.0;
     log1p_is_within_4_ulp: Log1p, f64::ln_1p, -0.9999, 3.0;
+    softplus_is_within_4_ulp: Softplus, crate::graph::softplus, -40.0, 40.0;
     sin_is_within_4_ulp: Sin, f64::sin, -20.0, 20.0;
     cos_is_within_4_ulp: Cos, f64::cos, -1e5, 1e5;
     erf_is_within_4_ulp: Erf, erf_reference, -6.5, 6.5;

@@ -46,6 +46,7 @@ float_op! {
     Log1p / 1: |a, _b, _c, _imm| math::log1p(a);
     Tanh / 1: |a, _b, _c, _imm| math::tanh(a);
     Sigmoid / 1: |a, _b, _c, _imm| math::sigmoid(a);
+    Softplus / 1: |a, _b, _c, _imm| math::softplus(a);
     Erf / 1: |a, _b, _c, _imm| math::erf(a);
     Sin / 1: |a, _b, _c, _imm| math::sin(a);
     Cos / 1: |a, _b, _c, _imm| math::cos(a);

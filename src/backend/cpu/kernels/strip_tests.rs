@@ -2,7 +2,7 @@
 //! starts, in place, and NaN.
 
 use super::{Arith, Elem, StripFn, StripOp, cast, strip};
-use crate::graph::{FloatFn, erf};
+use crate::graph::{FloatFn, erf, softplus};
 use crate::simd::Level;
 
 const IMM: [f64; 2] = [1.5, -0.75];
@@ -114,6 +114,7 @@ fn twin(f: FloatFn) -> Twin {
         FloatFn::Atan => |a, _, _| a.atan(),
         FloatFn::Tanh => |a, _, _| a.tanh(),
         FloatFn::Sigmoid => |a, _, _| 1.0 / (1.0 + (-a).exp()),
+        FloatFn::Softplus => |a, _, _| softplus(a),
         FloatFn::Erf => |a, _, _| erf(a),
         FloatFn::Sin => |a, _, _| a.sin(),
         FloatFn::Cos => |a, _, _| a.cos(),
