@@ -36,8 +36,7 @@ macro_rules! float_functions {
             Tanh tanh All;
             /// `1 / (1 + e^-x)`
             Sigmoid sigmoid All;
-            /// `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`. The derivative is computed as the
-            /// [`sigmoid`](Tensor::sigmoid).
+            /// `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`. The derivative is computed as the sigmoid.
             Softplus softplus All;
             /// Error function, `2 / sqrt(pi)` times the integral of `e^(-t^2)` from 0 to x.
             ///

@@ -10,6 +10,11 @@
 //! scalar (8 times slower), and blocks of fixed size are vectorized again across blocks with gathers (3 times
 //! slower). Explicit intrinsics avoid both problems.
 //!
+//! There are two ways into code for a level. `dispatch` runs kernels over the level's own types; they take pointers, so they
+//! are unsafe. `run` runs safe code over plain arrays, [`Lanes`], which users' vector fields compute with. Users may create
+//! `Lanes` anywhere. If they held registers of a level, a user could create them on a machine without it, and each field
+//! would need a type per level. Both kinds of types implement one trait, `lanes::Float`, so `math` is written once.
+//!
 //! How a value proves its level: only `unsafe` functions (such as `splat` and `load`) create a lane value
 //! from nothing, and their caller promises that the level is available. Methods on an existing value are then
 //! safe.

@@ -73,7 +73,7 @@ def unary(name, p, x, near):
         "atan": lambda: (1 / (1 + v * v), -2 * v / (1 + v * v) ** 2),
         "tanh": lambda: (1 - y * y, -2 * y * (1 - y * y)),
         "sigmoid": lambda: (y * (1 - y), y * (1 - y) * (1 - 2 * y)),
-        "softplus": lambda: (1 / (1 + np.exp(-v)), np.exp(-v) / (1 + np.exp(-v)) ** 2),
+        "softplus": lambda: (1 / (1 + np.exp(-v)), 1 / (1 + np.exp(-v)) / (1 + np.exp(v))),
     }[name]()
     return curved(x, y, first, second)
 

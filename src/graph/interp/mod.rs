@@ -1,7 +1,7 @@
 //! The reference interpreter: evaluates a graph node by node.
 //!
 //! The interpreter is the reference for compiled plans and transforms: simple and slow. Elementwise
-//! operations are computed in their element type with the functions of `std`, except erf, which has its own
+//! operations are computed in their element type with the functions of `std` (softplus in f64), except erf, which has its own
 //! file. Sums, and the inner sums of matrix products and convolutions, are accumulated in f64 and rounded
 //! once, so the interpreter is at least as accurate as the code that is tested against it. `Scatter`,
 //! `Lincomb` and the sums over tiles and trips have a specified order and are computed in the element type in
