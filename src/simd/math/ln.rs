@@ -61,12 +61,13 @@ pub(crate) fn log1p<V: Float>(x: V) -> V {
 }
 
 /// `ln(1 + e^x)`, as `max(x, 0) + ln(1 + u)` with `u = e^-|x|`. u is in [0, 1], so the series of atanh needs no split:
-/// `ln(1 + u) = 2 atanh(s)`, `s = u / (2 + u)`.
+/// `ln(1 + u) = 2 atanh(w / 2)`, `w = u / (1 + u / 2)`. w is normal where u is; half of it may be a number that a program
+/// rounds to 0.
 #[inline(always)]
 pub(crate) fn softplus<V: Float>(x: V) -> V {
     let u = exp(x.abs().neg());
-    let s = u.div(u.add(x.of(V::Elem::TWO)));
-    let z = s.mul(s);
+    let w = u.div(u.mul_add(x.of(V::Elem::HALF), x.of(V::Elem::ONE)));
+    let z = w.mul(w);
     let r = z.mul(poly(z, V::Elem::SOFTPLUS_POLY));
-    x.at_least(x.of(V::Elem::ZERO)).add(s.mul_add(r, s.add(s)))
+    x.at_least(x.of(V::Elem::ZERO)).add(w.mul_add(r, w))
 }

@@ -110,7 +110,7 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const TANH_POLY: &'static [Self];
     /// `P` in `ln(1 + f) = 2s + s z P(z)`, `s = f / (2 + f)`, `z = s^2`.
     const LN_POLY: &'static [Self];
-    /// `P` in `2 atanh(s) = 2s + s z P(z)`, `z = s^2`, for s up to 1/3.
+    /// `P` in `2 atanh(w / 2) = w + w z P(z)`, `z = w^2`, for w up to 2/3.
     const SOFTPLUS_POLY: &'static [Self];
     /// `S` in `sin(r) = r + r z S(z)` and `C` in `cos(r) = 1 - z/2 + z^2 C(z)`, `z = r^2`, `|r| <= pi/4`.
     const SIN_POLY: &'static [Self];
