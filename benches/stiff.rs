@@ -24,7 +24,7 @@ mod problems;
 mod switching_cases;
 
 use draw::{Draw, num_cases};
-use problems::{Hires, Orego, Pollu, Problem, Rober1e11, Rober40, RoberField, VanDerPol};
+use problems::{Hires, Orego, Pollu, Problem, RingModulator, Rober1e11, Rober40, RoberField, VanDerPol};
 use switching_cases::{KINDS, case};
 
 /// The shortest time of several runs, and the result of the last run.
@@ -166,12 +166,13 @@ fn main() -> ExitCode {
     }
     let word = args.iter().find(|word| !word.starts_with('-'));
     let wanted = |name: &str| word.is_none_or(|word| name.contains(word.as_str()));
-    let all: [(&str, fn()); 11] = [
+    let all: [(&str, fn()); 12] = [
         (Rober40::NAME, table::<Rober40, 3>),
         (Rober1e11::NAME, table::<Rober1e11, 3>),
         (Hires::NAME, table::<Hires, 8>),
         (Orego::NAME, table::<Orego, 3>),
         (VanDerPol::NAME, table::<VanDerPol, 2>),
+        (RingModulator::NAME, table::<RingModulator, 15>),
         (Pollu::NAME, table::<Pollu, 20>),
         ("lanes", lanes),
         ("burgers", diffusion),

@@ -3,6 +3,7 @@
 Called by `benches/peers/rust`. An input line is `PROBLEM METHOD RTOL`; the answer is `STEPS EVALUATIONS FACTORIZATIONS Y...`,
 or `error` and its text. Functions are plain Python on lists, which is faster than NumPy for so few components.
 """
+import math
 import sys
 import warnings
 
@@ -77,6 +78,62 @@ def vdpol(_t, y):
 def vdpol_jacobian(_t, y):
     y0, y1 = y.tolist()
     return [[0.0, 1.0], [-(1.0 + 2.0 * y0 * y1) * 1e6, (1.0 - y0 * y0) * 1e6]]
+
+
+def ring_diodes(t, y):
+    _, _, y2, y3, y4, y5, y6 = y[:7]
+    fast = 2.0 * math.sin(2e4 * math.pi * t)
+    arguments = y2 - y4 - y6 - fast, -y3 + y5 - y6 - fast, y3 + y4 + y6 + fast, -y2 - y5 + y6 + fast
+    # A guess of Newton's method may be so large that a current is infinite, which `math.exp` refuses.
+    return (40.67286402e-9 * np.exp(17.7493332 * np.array(arguments))).tolist()
+
+
+def ringmod(t, y):
+    y = y.tolist()
+    q0, q1, q2, q3 = (q - 40.67286402e-9 for q in ring_diodes(t, y))
+    slow = 0.5 * math.sin(2e3 * math.pi * t)
+    return [
+        (y[7] - 0.5 * y[9] + 0.5 * y[10] + y[13] - y[0] / 25e3) / 1.6e-8,
+        (y[8] - 0.5 * y[11] + 0.5 * y[12] + y[14] - y[1] / 25e3) / 1.6e-8,
+        (y[9] - q0 + q3) * 1e10,
+        (-y[10] + q1 - q2) * 1e10,
+        (y[11] + q0 - q2) * 1e10,
+        (-y[12] - q1 + q3) * 1e10,
+        (-y[6] / 50.0 + q0 + q1 - q2 - q3) * 1e8,
+        -y[0] / 4.45,
+        -y[1] / 4.45,
+        (0.5 * y[0] - y[2] - 17.3 * y[9]) / 5e-4,
+        (-0.5 * y[0] + y[3] - 17.3 * y[10]) / 5e-4,
+        (0.5 * y[1] - y[4] - 17.3 * y[11]) / 5e-4,
+        (-0.5 * y[1] + y[5] - 17.3 * y[12]) / 5e-4,
+        (-y[0] + slow - 86.3 * y[13]) / 2e-3,
+        (-y[1] - 636.3 * y[14]) / 2e-3,
+    ]
+
+
+# The part of the Jacobian that is constant.
+RINGMOD = np.zeros((15, 15))
+for row, entries in enumerate((
+    {0: -1 / 4e-4, 7: 1 / 1.6e-8, 9: -0.5 / 1.6e-8, 10: 0.5 / 1.6e-8, 13: 1 / 1.6e-8},
+    {1: -1 / 4e-4, 8: 1 / 1.6e-8, 11: -0.5 / 1.6e-8, 12: 0.5 / 1.6e-8, 14: 1 / 1.6e-8},
+    {9: 1e10}, {10: -1e10}, {11: 1e10}, {12: -1e10}, {6: -2e6}, {0: -1 / 4.45}, {1: -1 / 4.45},
+    {0: 1e3, 2: -2e3, 9: -34600.0}, {0: -1e3, 3: 2e3, 10: -34600.0},
+    {1: 1e3, 4: -2e3, 11: -34600.0}, {1: -1e3, 5: 2e3, 12: -34600.0},
+    {0: -500.0, 13: -43150.0}, {1: -500.0, 14: -318150.0},
+)):  # fmt: skip
+    for column, entry in entries.items():
+        RINGMOD[row, column] = entry
+# Signs: of the current of diode i in the rate of voltage 2 + j, and of voltage 2 + j in the voltage of diode i.
+RING_INTO = np.array([[-1, 0, 1, 0, 1], [0, 1, 0, -1, 1], [0, -1, -1, 0, -1], [1, 0, 0, 1, -1]])
+RING_OF = np.array([[1, 0, -1, 0, -1], [0, -1, 0, 1, -1], [0, 1, 1, 0, 1], [-1, 0, 0, -1, 1]])
+RING_RATES = np.array([1e10, 1e10, 1e10, 1e10, 1e8])
+
+
+def ringmod_jacobian(t, y):
+    slopes = 17.7493332 * np.array(ring_diodes(t, y.tolist()))
+    m = RINGMOD.copy()
+    m[2:7, 2:7] += RING_RATES[:, None] * (RING_INTO.T * slopes) @ RING_OF
+    return m
 
 
 K = [
@@ -158,6 +215,7 @@ PROBLEMS = {
     "rober-1e11": (rober, rober_jacobian, 1e11, [1.0, 0.0, 0.0], [1e-8, 1e-14, 1e-8]),
     "hires": (hires, hires_jacobian, 321.8122, [1.0, *[0.0] * 6, 0.0057], [1e-4] * 8),
     "orego": (orego, orego_jacobian, 360.0, [1.0, 2.0, 3.0], [1e-2] * 3),
+    "ringmod": (ringmod, ringmod_jacobian, 2e-4, [0.0] * 15, [*[1e-4] * 7, *[1e-9] * 2, *[1e-7] * 6]),
     "vdpol": (vdpol, vdpol_jacobian, 2.0, [2.0, 0.0], [1.0] * 2),
     "pollu": (
         pollu, pollu_jacobian, 60.0,

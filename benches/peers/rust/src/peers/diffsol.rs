@@ -1,5 +1,6 @@
 //! diffsol: its explicit method, on nalgebra vectors on the heap. The problem is built outside the timing.
 
+use super::MAX_STEPS;
 use crate::measure::{End, Run};
 use crate::problems::Problem;
 use diffsol::{
@@ -7,13 +8,14 @@ use diffsol::{
 };
 
 pub fn heap<P: Problem>(tol: f64) -> Vec<Run<'static>> {
-    let problem = OdeBuilder::<NalgebraMat<f64>>::new()
+    let mut problem = OdeBuilder::<NalgebraMat<f64>>::new()
         .rtol(tol)
         .atol([tol])
         .rhs(|y, _p, _t, dy| P::f(y, dy))
         .init(|_p, _t, y| y.copy_from_slice(&P::y0()), P::y0().len())
         .build()
         .expect("the problem is valid");
+    problem.ode_options.max_number_timesteps = MAX_STEPS as usize;
     let solve = move || {
         let before = problem.eqn.rhs().statistics().number_of_calls;
         let mut solver = problem.tsit45().map_err(|e| e.to_string())?;

@@ -16,10 +16,10 @@ macro_rules! run {
             .rtol($rtol)
             .atol(<$P>::atol($rtol))
             .rhs_implicit(
-                |y, _p, _t, dy| eval::<$P, N>(y, dy),
-                |y, _p, _t, v, jv| {
+                |y, _p, t, dy| eval::<$P, N>(t, y, dy),
+                |y, _p, t, v, jv| {
                     jv.fill(0.0);
-                    <$P>::jacobian(array(y), |i, j, entry| jv[i] += entry * v[j]);
+                    <$P>::jacobian(t, array(y), |i, j, entry| jv[i] += entry * v[j]);
                 },
             )
             .init(|_p, _t, y| y.copy_from_slice(&<$P>::Y0), N)
@@ -27,6 +27,7 @@ macro_rules! run {
             .expect("the problem is valid");
         // The default of 50 ends solves of the Oregonator and of Van der Pol's oscillator.
         problem.ode_options.max_nonlinear_solver_failures = MAX_STEPS;
+        problem.ode_options.max_number_timesteps = MAX_STEPS;
         Run::new("diffsol", $name, $rtol, move || {
             let before = problem.eqn.rhs().statistics().number_of_calls;
             let mut solver = problem.$method::<$lu<f64>>().map_err(|e| e.to_string())?;

@@ -7,8 +7,8 @@ use flowline::ode::{Method, Ode, VectorField};
 
 /// The right-hand side that all crates share.
 #[inline(always)]
-pub fn eval<const N: usize>(field: &impl VectorField<[f64; N]>, y: &[f64; N], dy: &mut [f64; N]) {
-    field.eval(&0.0, y, dy).expect("the field has no errors");
+pub fn eval<const N: usize>(field: &impl VectorField<[f64; N]>, t: f64, y: &[f64; N], dy: &mut [f64; N]) {
+    field.eval(&t, y, dy).expect("the field has no errors");
 }
 
 /// Compares the Jacobian that the others get with flowline's own.
@@ -17,12 +17,13 @@ pub fn eval<const N: usize>(field: &impl VectorField<[f64; N]>, y: &[f64; N], dy
 /// Where they differ by more than rounding.
 pub fn check_jacobian<P: Problem<N>, const N: usize>() {
     let y: [f64; N] = std::array::from_fn(|i| P::Y0[i] + (i + 1) as f64 * 0.01);
+    let t = 0.3 * P::T1;
     let (mut given, mut own) = ([[0.0; N]; N], [[0.0; N]; N]);
-    P::jacobian(&y, |i, j, entry| given[i][j] += entry);
+    P::jacobian(t, &y, |i, j, entry| given[i][j] += entry);
     let colors: [usize; N] = std::array::from_fn(|j| j);
     let field = P::FIELD;
     let itself = field.linearize().expect("a `vector_field!` differentiates itself");
-    itself.columns(&0.0, &y, &colors, N, &mut |j, column: &[f64; N]| {
+    itself.columns(&t, &y, &colors, N, &mut |j, column: &[f64; N]| {
         if j < N {
             (0..N).for_each(|i| own[i][j] = column[i]);
         }

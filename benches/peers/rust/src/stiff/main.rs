@@ -23,7 +23,7 @@ mod tables;
 
 use measure::{Rules, time};
 use options::Options;
-use problems::{Hires, Orego, Pollu, Problem, Rober1e11, Rober40, VanDerPol};
+use problems::{Hires, Orego, Pollu, Problem, RingModulator, Rober1e11, Rober40, VanDerPol};
 use record::Record;
 use scipy::Scipy;
 
@@ -32,9 +32,9 @@ pub const MAX_STEPS: usize = 10_000_000;
 
 /// The right-hand side on slices.
 #[inline(always)]
-pub fn eval<P: Problem<N>, const N: usize>(y: &[f64], dy: &mut [f64]) {
+pub fn eval<P: Problem<N>, const N: usize>(t: f64, y: &[f64], dy: &mut [f64]) {
     let (y, dy) = (array(y), dy.as_mut_array().expect("the problem has N unknowns"));
-    flowline::eval(&P::FIELD, y, dy);
+    flowline::eval(&P::FIELD, t, y, dy);
 }
 
 /// A slice of N numbers as an array.
@@ -87,6 +87,7 @@ fn main() -> Result<(), String> {
     session.problem::<Hires, 8>();
     session.problem::<Orego, 3>();
     session.problem::<VanDerPol, 2>();
+    session.problem::<RingModulator, 15>();
     session.problem::<Pollu, 20>();
     if !session.options.json {
         println!("{}", tables::at_equal_error(&session.records));

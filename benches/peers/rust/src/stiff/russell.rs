@@ -18,23 +18,23 @@ fn unscaled<P: Problem<N>, const N: usize>(scaled: &[f64]) -> [f64; N] {
 }
 
 fn system<P: Problem<N>, const N: usize>() -> System<'static, NoArgs> {
-    let rate = |rate: &mut Vector, _t, scaled: &Vector, _args: &mut NoArgs| {
+    let rate = |rate: &mut Vector, t, scaled: &Vector, _args: &mut NoArgs| {
         let rate = rate.as_mut_data();
-        eval::<P, N>(&unscaled::<P, N>(scaled.as_data()), rate);
+        eval::<P, N>(t, &unscaled::<P, N>(scaled.as_data()), rate);
         rate.iter_mut().zip(P::SCALE).for_each(|(rate, scale)| *rate *= 1.0 / scale);
         Ok(())
     };
-    let jacobian = |jacobian: &mut CooMatrix, alpha, _t, scaled: &Vector, _args: &mut NoArgs| {
+    let jacobian = |jacobian: &mut CooMatrix, alpha, t, scaled: &Vector, _args: &mut NoArgs| {
         jacobian.reset();
         let mut result = Ok(());
-        P::jacobian(&unscaled::<P, N>(scaled.as_data()), |i, j, entry| {
+        P::jacobian(t, &unscaled::<P, N>(scaled.as_data()), |i, j, entry| {
             let put = jacobian.put(i, j, alpha * entry * (P::SCALE[j] / P::SCALE[i]));
             result = result.and(put);
         });
         result
     };
     let mut num_entries = 0;
-    P::jacobian(&P::Y0, |_, _, _| num_entries += 1);
+    P::jacobian(0.0, &P::Y0, |_, _, _| num_entries += 1);
     let mut system = System::new(N, rate);
     system.set_jacobian(Some(num_entries), Sym::No, jacobian).expect("no mass matrix is set");
     system
