@@ -100,12 +100,16 @@ macro_rules! plain_drive {
             #[inline]
             fn read(&self, out: &mut [Self::Number]) {
                 let $y = self;
-                $each.zip(out).for_each(|(x, out)| *out = $crate::ode::Real::widen(*x));
+                for (i, x) in $each.enumerate() {
+                    out[i] = $crate::ode::Real::widen(*x);
+                }
             }
             #[inline]
             fn write(&mut self, from: &[Self::Number]) {
                 let $to = self;
-                $each_mut.zip(from).for_each(|(x, from)| *x = $crate::ode::Real::narrow(*from));
+                for (i, x) in $each_mut.enumerate() {
+                    *x = $crate::ode::Real::narrow(from[i]);
+                }
             }
         }
     };

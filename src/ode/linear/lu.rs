@@ -10,11 +10,9 @@
 //! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 4.3.
 
 use super::Matrix;
+use super::blocks::{solve_lower, solve_upper, subtract_column, subtract_rows};
 use crate::ode::{Clock, Real};
 use std::ops::Range;
-
-/// The number of columns, or of rows of a column, that loops over single numbers take at once.
-const BLOCK: usize = 4;
 
 /// A square matrix that is overwritten by its factors.
 #[derive(Clone)]
@@ -78,12 +76,16 @@ impl<R: Real> Lu<R> {
             for entry in self.matrix.column_mut(k, k + 1..below) {
                 *entry = *entry * inverse;
             }
+            if self.swaps_whole_rows() {
+                subtract_column(&mut self.matrix.data, n, k);
+                continue;
+            }
             for j in k + 1..right {
                 let (to, from) = (self.matrix.at(k, j), self.matrix.at(k + 1, k));
                 let (before, after) = self.matrix.data.split_at_mut(to);
                 let factors = &before[from..from + (below - k - 1)];
-                let (first, rest) = after.split_at_mut(1);
-                subtract(&mut rest[..factors.len()], [first[0]], [factors]);
+                let x = after[0];
+                subtract_rows(&mut after[1..][..factors.len()], factors, x, const { is_single::<R>() });
             }
         }
         singular
@@ -94,11 +96,10 @@ impl<R: Real> Lu<R> {
     #[inline(always)]
     fn swap_largest(&mut self, k: usize, below: usize, right: usize) {
         let column = self.matrix.column(k, k..below);
-        let mut largest = 0;
+        let (mut largest, mut size) = (0, column[0]);
         for i in 1..column.len() {
-            if R::Clock::known(&column[i].exceeds(column[largest])) == Some(true) {
-                largest = i;
-            }
+            let is_larger = R::Clock::known(&column[i].exceeds(size)) == Some(true);
+            (largest, size) = if is_larger { (i, column[i]) } else { (largest, size) };
         }
         let row = k + largest;
         self.pivots[k] = row;
@@ -137,48 +138,26 @@ impl<R: Real> Lu<R> {
         R::constant(1.0) / self.matrix[(k, k)]
     }
 
-    /// Replaces the right-hand side `b` by the solution.
+    /// Replaces the right-hand side `b` by the solution. If N is not 0, it is the number of rows as a compile-time
+    /// constant.
     #[inline(always)]
-    pub fn solve(&self, b: &mut [R]) {
+    pub fn solve<const N: usize>(&self, b: &mut [R]) {
         if const { is_single::<R>() } && self.swaps_whole_rows() {
-            return self.solve_blocks(b);
+            let n = if N > 0 { N } else { self.matrix.n() };
+            let (factors, b) = (&self.matrix.data[..n * n], &mut b[..n]);
+            self.swap_all(b);
+            solve_lower(factors, b);
+            return solve_upper(factors, b);
         }
         self.solve_for(b, R::mul);
-    }
-
-    /// As [`solve`](Self::solve), several columns at once.
-    #[inline(always)]
-    fn solve_blocks(&self, b: &mut [R]) {
-        let n = self.matrix.n();
-        let b = &mut b[..n];
-        self.swap_all(b);
-        for k in (0..n).step_by(BLOCK) {
-            eliminate(&self.matrix.data, &(k..n.min(k + BLOCK)), b);
-        }
-        let entry = |i: usize, j: usize| self.matrix.data[j * n + i];
-        let mut end = n;
-        while end > 0 {
-            let k = end.saturating_sub(BLOCK);
-            for j in (k..end).rev() {
-                b[j] = entry(j, j) * b[j];
-                for i in k..j {
-                    b[i] = b[i] - entry(i, j) * b[j];
-                }
-            }
-            if k > 0 {
-                let column = |j| self.matrix.column(j, 0..k);
-                let x = [b[k + 3], b[k + 2], b[k + 1], b[k]];
-                subtract(&mut b[..k], x, [column(k + 3), column(k + 2), column(k + 1), column(k)]);
-            }
-            end = k;
-        }
     }
 
     /// Swaps the rows of a right-hand side as the rows of the matrix.
     #[inline(always)]
     fn swap_all<X>(&self, b: &mut [X]) {
-        for (k, &pivot) in self.pivots.iter().enumerate() {
-            b.swap(k, pivot);
+        let pivots = &self.pivots[..b.len()];
+        for k in 0..b.len() {
+            b.swap(k, pivots[k]);
         }
     }
 
@@ -220,57 +199,15 @@ impl<R: Real> Lu<R> {
     }
 }
 
-/// Eliminates the columns `block` of the dense `factors` from a right-hand side.
-#[inline(always)]
-fn eliminate<R: Real>(factors: &[R], block: &Range<usize>, b: &mut [R]) {
-    let n = b.len();
-    let column = |j: usize| &factors[j * n..][..n];
-    for j in block.clone() {
-        for i in j + 1..block.end {
-            b[i] = b[i] - column(j)[i] * b[j];
-        }
-    }
-    if block.end < n {
-        let (k, below) = (block.start, |j| &column(j)[block.end..]);
-        let x = [b[k], b[k + 1], b[k + 2], b[k + 3]];
-        subtract(&mut b[block.end..], x, [below(k), below(k + 1), below(k + 2), below(k + 3)]);
-    }
-}
-
 /// Whether R is one number, not lanes or a dual number.
 const fn is_single<R: Real>() -> bool {
     R::UNROLLED && !R::LOCKSTEP
 }
 
-/// `b = (((b - columns_0 x_0) - columns_1 x_1) - ...)`.
-///
-/// Single numbers are taken in blocks of rows: a vectorized loop over the few rows of a small matrix would take most of its
-/// time to begin and to end. An operation on lanes or dual numbers takes longer than the loop around it.
-#[inline(always)]
-fn subtract<R: Real, const N: usize>(b: &mut [R], x: [R; N], mut columns: [&[R]; N]) {
-    let len = b.len();
-    columns.iter_mut().for_each(|column| *column = &column[..len]);
-    let mut done = 0;
-    while const { is_single::<R>() } && done + BLOCK <= len {
-        let mut sum = [b[done], b[done + 1], b[done + 2], b[done + 3]];
-        for c in 0..N {
-            for i in 0..BLOCK {
-                sum[i] = sum[i] - columns[c][done + i] * x[c];
-            }
-        }
-        b[done..done + BLOCK].copy_from_slice(&sum);
-        done += BLOCK;
-    }
-    for i in done..len {
-        for c in 0..N {
-            b[i] = b[i] - columns[c][i] * x[c];
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ode::linear::blocks::BLOCK;
     use crate::ode::tests::draw::{Draw, num_cases};
     use crate::ode::{Dual, Lanes};
 
@@ -298,14 +235,14 @@ mod tests {
         assert_eq!(lu.factor(), None);
         let mut x: Vec<f64> = (0..n).map(|i| (0..n).map(|j| a(i, j)).sum()).collect();
         let b = x.clone();
-        lu.solve(&mut x);
+        lu.solve::<0>(&mut x);
         let product = |i: usize| (0..n).map(|j| a(i, j) * x[j]).sum::<f64>();
         (0..n).map(|i| (product(i) - b[i]).abs()).fold(0.0, f64::max)
     }
 
     #[test]
     fn an_entry_that_is_not_finite_gives_a_solution_that_is_not() {
-        for n in 1..=3 {
+        for n in 1..=9 {
             for (place, bad) in (0..n * n).flat_map(|place| [(place, f64::INFINITY), (place, f64::NAN)]) {
                 let is_diagonal = |i: usize, j: usize| if i == j { 2.0 } else { 0.0 };
                 for scale in [1.0, -1.0] {
@@ -313,7 +250,7 @@ mod tests {
                     write(&mut lu, |i, j| if i * n + j == place { scale * bad } else { is_diagonal(i, j) });
                     lu.factor();
                     let mut x = vec![1.0; n];
-                    lu.solve(&mut x);
+                    lu.solve::<0>(&mut x);
                     assert!(x.iter().any(|x| !x.is_finite()), "{bad} at {place} of {n}: {x:?}");
                 }
             }
@@ -352,10 +289,10 @@ mod tests {
             assert_eq!(found, of_duals.factor());
             singular += usize::from(found.is_some());
             let (mut x, mut one_by_one) = (b.clone(), b.clone());
-            lu.solve(&mut x);
+            lu.solve::<0>(&mut x);
             lu.solve_for(&mut one_by_one, |entry, x: f64| entry * x);
             let mut as_duals: Vec<Dual<f64, 1>> = b.iter().map(|&x| Dual::from(x)).collect();
-            of_duals.solve(&mut as_duals);
+            of_duals.solve::<0>(&mut as_duals);
             let duals: Vec<f64> = as_duals.iter().map(|x| x.value()).collect();
             // A NaN has no defined bits.
             let bits = |x: &[f64]| -> Vec<u64> {
@@ -363,6 +300,15 @@ mod tests {
             };
             assert_eq!(bits(&x), bits(&duals), "{n} {lower} {upper}");
             assert_eq!(bits(&x), bits(&one_by_one), "{n} {lower} {upper}");
+            let mut of_constant_size = b.clone();
+            match n {
+                1 => lu.solve::<1>(&mut of_constant_size),
+                2 => lu.solve::<2>(&mut of_constant_size),
+                3 => lu.solve::<3>(&mut of_constant_size),
+                4 => lu.solve::<4>(&mut of_constant_size),
+                _ => lu.solve::<0>(&mut of_constant_size),
+            }
+            assert_eq!(bits(&x), bits(&of_constant_size), "{n} {lower} {upper}");
             seen[n % BLOCK][usize::from(lu.swaps_whole_rows())] += 1;
         }
         let all_seen = seen.iter().flatten().all(|&count| count > 10) && singular > 10;
@@ -387,7 +333,7 @@ mod tests {
             write(&mut lu, number);
             lu.factor();
             let mut b: Vec<_> = (0..N).map(|i| number(i, N)).collect();
-            lu.solve(&mut b);
+            lu.solve::<0>(&mut b);
             b
         };
         let (together, alone) = (solution([1.0, 2.0, 3.0, 4.0]), solution([3.0; 4]));

@@ -6,6 +6,7 @@
 //! Alternatives considered: nalgebra's LU, which allocates, and faer, a dependency larger than this crate's
 //! solver. This module does not depend on vector fields or states.
 
+mod blocks;
 mod constraints;
 mod lu;
 mod mass;

@@ -3,6 +3,7 @@
 
 use crate::ode::linear::Matrix;
 use crate::ode::{DIRECTIONS, Dual, FieldDual, GenericField, State};
+use crate::simd::{Level, Work, is_fused, run_narrow};
 use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
@@ -75,21 +76,43 @@ pub fn dual_columns<G: GenericField<N>, const N: usize>(
     (colors, num_colors): (&[usize], usize),
     column: &mut dyn FnMut(usize, &[f64; N]),
 ) {
-    let params = field.map_params(FieldDual::from);
-    for first in (0..=num_colors).step_by(DIRECTIONS) {
-        // For a direction of another pass the index is out of range, so all tangents are 0.
-        let variable = |x: f64, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
-        let mut at = [FieldDual::from(0.0); N];
-        for j in 0..N {
-            at[j] = variable(y[j], colors[j]);
-        }
-        let dy = G::eval_dual(&params, variable(t, num_colors), &at);
-        let mut out = *y;
-        for p in 0..DIRECTIONS.min(num_colors + 1 - first) {
+    let columns = DualColumns { field, t, y, colors, num_colors, column };
+    let level = Level::detect();
+    if is_fused(level) { run_narrow(level, columns) } else { columns.run() }
+}
+
+/// The arguments of [`dual_columns`].
+struct DualColumns<'a, G, const N: usize> {
+    field: &'a G,
+    t: f64,
+    y: &'a [f64; N],
+    colors: &'a [usize],
+    num_colors: usize,
+    column: &'a mut dyn FnMut(usize, &[f64; N]),
+}
+
+impl<G: GenericField<N>, const N: usize> Work for DualColumns<'_, G, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let DualColumns { field, t, y, colors, num_colors, column } = self;
+        let params = field.map_params(FieldDual::from);
+        for first in (0..=num_colors).step_by(DIRECTIONS) {
+            // For a direction of another pass the index is out of range, so all tangents are 0.
+            let variable = |x: f64, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
+            let mut at = [FieldDual::from(0.0); N];
             for j in 0..N {
-                out[j] = dy[j].tangent[p];
+                at[j] = variable(y[j], colors[j]);
             }
-            column(first + p, &out);
+            let dy = G::eval_dual(&params, variable(t, num_colors), &at);
+            let mut out = *y;
+            for p in 0..DIRECTIONS.min(num_colors + 1 - first) {
+                for j in 0..N {
+                    out[j] = dy[j].tangent[p];
+                }
+                column(first + p, &out);
+            }
         }
     }
 }

@@ -297,7 +297,7 @@ impl<R: Real> Rosenbrock<R> {
                     mass.add_product(sum, rhs, R::scale);
                 }
             }
-            self.lu.solve(rhs);
+            self.lu.solve::<N>(rhs);
             self.k[i * n..][..n].copy_from_slice(rhs);
         }
         self.combine(tableau.b, h, n);
