@@ -13,6 +13,7 @@ mod mass;
 mod matrix;
 mod sparsity;
 
+pub use blocks::BLOCK;
 pub use constraints::{Constraints, Row, row_of};
 pub use lu::Lu;
 #[cfg(feature = "autodiff")]
