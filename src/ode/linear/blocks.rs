@@ -5,7 +5,7 @@
 //! next operation waits for stays in registers. The order of operations on each number is that of the loops over whole
 //! columns in `lu.rs`, so the results agree bit for bit.
 
-use crate::ode::Real;
+use crate::ode::{Clock, Real};
 
 /// The number of rows and columns of a block.
 pub const BLOCK: usize = 4;
@@ -49,6 +49,54 @@ pub fn subtract_rows<R: Real>(b: &mut [R], factors: &[R], x: R, by_blocks: bool)
     for i in done..b.len() {
         b[i] = b[i] - factors[i] * x;
     }
+}
+
+/// Replaces a dense matrix by its factors, with whole rows swapped and the inverses of the pivots on the diagonal. Writes
+/// the pivot row of each of the n columns, n being the length of `pivots`.
+///
+/// Returns the first column in which all possible pivots are 0.
+#[inline(always)]
+pub fn factor<R: Real>(matrix: &mut [R], pivots: &mut [usize]) -> Option<usize> {
+    let n = pivots.len();
+    let mut singular = None;
+    for k in 0..n {
+        let row = k + largest(&matrix[k * n + k..][..n - k]);
+        pivots[k] = row;
+        if row != k {
+            for j in 0..n {
+                matrix.swap(j * n + k, j * n + row);
+            }
+        }
+        let pivot = matrix[k * n + k];
+        if singular.is_none() && pivot.value() == 0.0 {
+            singular = Some(k);
+        }
+        let inverse = inverse_of(pivot);
+        matrix[k * n + k] = inverse;
+        let below = &mut matrix[k * n + k + 1..][..n - k - 1];
+        for i in 0..below.len() {
+            below[i] = below[i] * inverse;
+        }
+        subtract_column(matrix, n, k);
+    }
+    singular
+}
+
+/// The row with the largest entry by magnitude; the first one in a tie.
+#[inline(always)]
+pub fn largest<R: Real>(column: &[R]) -> usize {
+    let (mut largest, mut size) = (0, column[0]);
+    for i in 1..column.len() {
+        let is_larger = R::Clock::known(&column[i].exceeds(size)) == Some(true);
+        (largest, size) = if is_larger { (i, column[i]) } else { (largest, size) };
+    }
+    largest
+}
+
+/// `1 / pivot`. If the pivot is infinite, it is NaN. As 0 it would make the solution finite, and a step be accepted.
+#[inline(always)]
+pub fn inverse_of<R: Real>(pivot: R) -> R {
+    (R::constant(1.0) + pivot.scale(0.0)) / pivot
 }
 
 /// `b = L^-1 b` for the unit lower triangle of the n x n `factors`, n being the length of `b`.
@@ -130,7 +178,7 @@ pub fn solve_upper<R: Real>(factors: &[R], b: &mut [R]) {
 ///
 /// Blocks end with the last row. Rows up to k in the first block keep their values.
 #[inline(always)]
-pub fn subtract_column<R: Real>(matrix: &mut [R], n: usize, k: usize) {
+fn subtract_column<R: Real>(matrix: &mut [R], n: usize, k: usize) {
     let (before, after) = matrix.split_at_mut((k + 1) * n);
     let factors = &before[k * n..];
     let num_blocks = (n - k - 1).div_ceil(BLOCK);

@@ -10,7 +10,7 @@
 //! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 4.3.
 
 use super::Matrix;
-use super::blocks::{solve_lower, solve_upper, subtract_column, subtract_rows};
+use super::blocks::{self, inverse_of, largest, subtract_rows};
 use crate::ode::{Clock, Real};
 use std::ops::Range;
 
@@ -51,10 +51,14 @@ impl<R: Real> Lu<R> {
     /// Factors the matrix. Entries that were not written after [`clear`](Self::clear) are 0.
     ///
     /// Returns the first column in which all possible pivots are 0, so that solutions are not finite. On SIMD
-    /// lanes it returns `None`. Solutions are not finite either if an entry is not.
+    /// lanes it returns `None`. Solutions are not finite either if an entry is not. If N is not 0, it is the number of rows
+    /// as a compile-time constant.
     #[inline(always)]
-    pub fn factor(&mut self) -> Option<usize> {
-        let n = self.matrix.n();
+    pub fn factor<const N: usize>(&mut self) -> Option<usize> {
+        let n = if N > 0 { N } else { self.matrix.n() };
+        if const { is_single::<R>() } && self.swaps_whole_rows() {
+            return blocks::factor(&mut self.matrix.data[..n * n], &mut self.pivots[..n]);
+        }
         self.swaps.clear();
         let mut singular = None;
         for k in 0..n {
@@ -70,15 +74,10 @@ impl<R: Real> Lu<R> {
             if singular.is_none() && pivot.value() == 0.0 && !R::LOCKSTEP {
                 singular = Some(k);
             }
-            // If the pivot is infinite, the inverse is NaN. As 0 it would make the solution finite, and a step be accepted.
-            let inverse = (R::constant(1.0) + pivot.scale(0.0)) / pivot;
+            let inverse = inverse_of(pivot);
             self.matrix.data[at] = inverse;
             for entry in self.matrix.column_mut(k, k + 1..below) {
                 *entry = *entry * inverse;
-            }
-            if self.swaps_whole_rows() {
-                subtract_column(&mut self.matrix.data, n, k);
-                continue;
             }
             for j in k + 1..right {
                 let (to, from) = (self.matrix.at(k, j), self.matrix.at(k + 1, k));
@@ -95,16 +94,10 @@ impl<R: Real> Lu<R> {
     /// one in a tie.
     #[inline(always)]
     fn swap_largest(&mut self, k: usize, below: usize, right: usize) {
-        let column = self.matrix.column(k, k..below);
-        let (mut largest, mut size) = (0, column[0]);
-        for i in 1..column.len() {
-            let is_larger = R::Clock::known(&column[i].exceeds(size)) == Some(true);
-            (largest, size) = if is_larger { (i, column[i]) } else { (largest, size) };
-        }
-        let row = k + largest;
+        let row = k + largest(self.matrix.column(k, k..below));
         self.pivots[k] = row;
         if row != k {
-            for j in (if self.swaps_whole_rows() { 0 } else { k })..right {
+            for j in k..right {
                 let (a, b) = (self.matrix.at(k, j), self.matrix.at(row, j));
                 self.matrix.data.swap(a, b);
             }
@@ -146,8 +139,8 @@ impl<R: Real> Lu<R> {
             let n = if N > 0 { N } else { self.matrix.n() };
             let (factors, b) = (&self.matrix.data[..n * n], &mut b[..n]);
             self.swap_all(b);
-            solve_lower(factors, b);
-            return solve_upper(factors, b);
+            blocks::solve_lower(factors, b);
+            return blocks::solve_upper(factors, b);
         }
         self.solve_for(b, R::mul);
     }
@@ -232,7 +225,7 @@ mod tests {
         let a = |i, j| if is_inside(i, j) { entry(i, j, 1.0) } else { 0.0 };
         let mut lu = Lu::<f64>::new(n, lower, upper);
         write(&mut lu, a);
-        assert_eq!(lu.factor(), None);
+        assert_eq!(lu.factor::<0>(), None);
         let mut x: Vec<f64> = (0..n).map(|i| (0..n).map(|j| a(i, j)).sum()).collect();
         let b = x.clone();
         lu.solve::<0>(&mut x);
@@ -248,7 +241,7 @@ mod tests {
                 for scale in [1.0, -1.0] {
                     let mut lu = Lu::<f64>::new(n, n - 1, n - 1);
                     write(&mut lu, |i, j| if i * n + j == place { scale * bad } else { is_diagonal(i, j) });
-                    lu.factor();
+                    lu.factor::<0>();
                     let mut x = vec![1.0; n];
                     lu.solve::<0>(&mut x);
                     assert!(x.iter().any(|x| !x.is_finite()), "{bad} at {place} of {n}: {x:?}");
@@ -285,8 +278,9 @@ mod tests {
             let (mut lu, mut of_duals) = (Lu::<f64>::new(n, lower, upper), Lu::new(n, lower, upper));
             write(&mut lu, |i, j| entries[i * n + j]);
             write(&mut of_duals, |i, j| Dual::<f64, 1>::from(entries[i * n + j]));
-            let found = lu.factor();
-            assert_eq!(found, of_duals.factor());
+            let mut of_constant_size = lu.clone();
+            let found = lu.factor::<0>();
+            assert_eq!(found, of_duals.factor::<0>());
             singular += usize::from(found.is_some());
             let (mut x, mut one_by_one) = (b.clone(), b.clone());
             lu.solve::<0>(&mut x);
@@ -300,15 +294,20 @@ mod tests {
             };
             assert_eq!(bits(&x), bits(&duals), "{n} {lower} {upper}");
             assert_eq!(bits(&x), bits(&one_by_one), "{n} {lower} {upper}");
-            let mut of_constant_size = b.clone();
-            match n {
-                1 => lu.solve::<1>(&mut of_constant_size),
-                2 => lu.solve::<2>(&mut of_constant_size),
-                3 => lu.solve::<3>(&mut of_constant_size),
-                4 => lu.solve::<4>(&mut of_constant_size),
-                _ => lu.solve::<0>(&mut of_constant_size),
+            let mut same = b.clone();
+            macro_rules! solve {
+                ($($n:literal)*) => {
+                    match n {
+                        $($n => {
+                            assert_eq!(of_constant_size.factor::<$n>(), found);
+                            of_constant_size.solve::<$n>(&mut same);
+                        })*
+                        _ => same = x.clone(),
+                    }
+                };
             }
-            assert_eq!(bits(&x), bits(&of_constant_size), "{n} {lower} {upper}");
+            solve!(1 2 3 4);
+            assert_eq!(bits(&x), bits(&same), "{n} {lower} {upper}");
             seen[n % BLOCK][usize::from(lu.swaps_whole_rows())] += 1;
         }
         let all_seen = seen.iter().flatten().all(|&count| count > 10) && singular > 10;
@@ -321,7 +320,7 @@ mod tests {
         // The third equation is the sum of the others.
         let rows = [[1.0, 2.0, 4.0], [2.0, 1.0, 8.0], [3.0, 3.0, 12.0]];
         write(&mut lu, |i, j| rows[i][j]);
-        assert_eq!(lu.factor(), Some(2));
+        assert_eq!(lu.factor::<0>(), Some(2));
     }
 
     #[test]
@@ -331,7 +330,7 @@ mod tests {
             let number = |i, j| Lanes::new(seeds.map(|seed| entry(i, j, seed)));
             let mut lu = Lu::<Lanes<f64, 4>>::new(N, N - 1, N - 1);
             write(&mut lu, number);
-            lu.factor();
+            lu.factor::<0>();
             let mut b: Vec<_> = (0..N).map(|i| number(i, N)).collect();
             lu.solve::<0>(&mut b);
             b

@@ -150,7 +150,7 @@ fn factored(rows: &[Row], row_scales: &[f64], column_scales: &[f64], least: f64)
             lu.column_mut(j, i..i + 1)[0] = entry;
         }
     }
-    let singular = lu.factor();
+    let singular = lu.factor::<0>();
     let is_small = |k: &usize| lu.pivot(*k).abs() <= least;
     match singular.or_else(|| (0..n).find(is_small)) {
         Some(column) => Err(column),

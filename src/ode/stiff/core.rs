@@ -50,14 +50,18 @@ pub trait Core<R: Real>: Send + Sync {
 }
 
 /// [`Rosenbrock::prepare`], compiled for a SIMD level.
-struct Prepare<'r, 'a, R: Real>(&'r mut Rosenbrock<R>, &'r mut dyn FieldOn<R>, &'r StepOf<'a, R::Clock>);
+struct Prepare<'r, 'a, R: Real, const N: usize>(
+    &'r mut Rosenbrock<R>,
+    &'r mut dyn FieldOn<R>,
+    &'r StepOf<'a, R::Clock>,
+);
 
-impl<R: Real> Work for Prepare<'_, '_, R> {
+impl<R: Real, const N: usize> Work for Prepare<'_, '_, R, N> {
     type Output = Result<(), FieldFailure<R::Clock>>;
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        self.0.prepare(self.1, self.2)
+        self.0.prepare::<N>(self.1, self.2)
     }
 }
 
@@ -84,7 +88,7 @@ impl<R: Real> Rosenbrock<R> {
         field: &mut dyn FieldOn<R>,
         of: &StepOf<'_, R::Clock>,
     ) -> Result<(), FieldFailure<R::Clock>> {
-        self.prepare(field, of)?;
+        self.prepare::<0>(field, of)?;
         self.stages::<0>(field, of)
     }
 
@@ -94,7 +98,7 @@ impl<R: Real> Rosenbrock<R> {
         field: &mut dyn FieldOn<R>,
         of: &StepOf<'_, R::Clock>,
     ) -> Result<(), FieldFailure<R::Clock>> {
-        run_narrow(self.level, Prepare(self, field, of))?;
+        run_narrow(self.level, Prepare::<R, 0>(self, field, of))?;
         run_narrow(self.level, Stages::<R, 0>(self, field, of))
     }
 }
@@ -110,16 +114,21 @@ impl Rosenbrock<f64> {
         if !is_fused(level) {
             return self.step_portable(field, of);
         }
-        run_narrow(level, Prepare(self, field, of))?;
-        macro_rules! stages {
+        macro_rules! step {
             ($($n:literal)*) => {
                 match self.n {
-                    $($n => run_narrow(level, Stages::<f64, $n>(self, field, of)),)*
-                    _ => run_narrow(level, Stages::<f64, 0>(self, field, of)),
+                    $($n => {
+                        run_narrow(level, Prepare::<f64, $n>(self, field, of))?;
+                        run_narrow(level, Stages::<f64, $n>(self, field, of))
+                    })*
+                    _ => {
+                        run_narrow(level, Prepare::<f64, 0>(self, field, of))?;
+                        run_narrow(level, Stages::<f64, 0>(self, field, of))
+                    }
                 }
             };
         }
-        stages!(1 2 3 4)
+        step!(1 2 3 4)
     }
 }
 

@@ -204,7 +204,7 @@ impl<R: Real> Rosenbrock<R> {
 
     /// Factors `M / gamma - h J`.
     #[inline(always)]
-    fn factor(&mut self, of: &StepOf<'_, R::Clock>) {
+    fn factor<const N: usize>(&mut self, of: &StepOf<'_, R::Clock>) {
         let (jacobian, mass, inverse) = (&self.jacobian, self.mass.as_ref(), 1.0 / of.numbers.gamma);
         self.lu.clear();
         for j in 0..self.n {
@@ -224,7 +224,7 @@ impl<R: Real> Rosenbrock<R> {
                 *entry = *entry + R::constant(mass * inverse);
             }
         }
-        self.singular = self.lu.factor();
+        self.singular = self.lu.factor::<N>();
         self.counts.factorizations += 1;
         self.h = Some(of.h.clone());
     }
@@ -280,9 +280,10 @@ impl<R: Real> Rosenbrock<R> {
         }
     }
 
-    /// Computes the Jacobian at (t, y) and the factors for h, unless the last attempt computed the same.
+    /// Computes the Jacobian at (t, y) and the factors for h, unless the last attempt computed the same. N is that of
+    /// [`stages`](Self::stages).
     #[inline(always)]
-    pub(super) fn prepare(
+    pub(super) fn prepare<const N: usize>(
         &mut self,
         field: &mut dyn FieldOn<R>,
         of: &StepOf<'_, R::Clock>,
@@ -291,7 +292,7 @@ impl<R: Real> Rosenbrock<R> {
             self.linearize(field, of)?;
         }
         if !self.h.as_ref().is_some_and(|h| is_equal(h, of.h)) {
-            self.factor(of);
+            self.factor::<N>(of);
         }
         Ok(())
     }
