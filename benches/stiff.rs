@@ -24,7 +24,8 @@ mod problems;
 mod switching_cases;
 
 use draw::{Draw, num_cases};
-use problems::{Hires, Orego, Pollu, Problem, RingModulator, Rober1e11, Rober40, RoberField, VanDerPol};
+use problems::ring_modulator::RingModulator;
+use problems::{Hires, Orego, Pollu, Problem, Rober1e11, Rober40, RoberField, VanDerPol};
 use switching_cases::{KINDS, case};
 
 /// The shortest time of several runs, and the result of the last run.

@@ -34,9 +34,7 @@ macro_rules! entries {
     ($entry:ident, $($i:literal: $($j:literal => $a:expr),+;)+) => { $($($entry($i, $j, $a);)+)+ };
 }
 
-mod ring_modulator;
-
-pub use ring_modulator::RingModulator;
+pub mod ring_modulator;
 
 vector_field! {
     /// Robertson (1966).

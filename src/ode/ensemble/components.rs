@@ -22,9 +22,12 @@ fn one_at_a_time<R: Real>() {
 }
 
 /// The terms of a weighted sum of stages, without those of weight 0.
-struct Terms<'a, R> {
-    weights: [f64; MOST_TERMS],
-    stages: [&'a [R]; MOST_TERMS],
+struct Terms<'a, K: ?Sized> {
+    weights: &'a [f64],
+    stages: &'a K,
+    /// The stages whose weight is not 0. A reference, because a copy of bytes that were just written takes some processors
+    /// longer than the sum.
+    places: &'a [u8; MOST_TERMS],
     count: usize,
 }
 
@@ -35,41 +38,56 @@ macro_rules! each_term {
     };
 }
 
-impl<'a, R: Real> Terms<'a, R> {
-    /// The terms of sums over `n` components. If the weights are [compile-time constants](Stages::KNOWN), the
-    /// compiler evaluates this function.
+impl<'a, K: ?Sized> Terms<'a, K> {
+    /// The terms of sums. If the weights are [compile-time constants](Stages::KNOWN), the compiler evaluates this
+    /// function.
     #[inline(always)]
-    fn new<K: Stages<Components<R>> + ?Sized>(a: &[f64], k: &'a K, n: usize) -> Self {
-        // As constants, because the compiler would fill the arrays in loops.
-        let (weights, stages) = const { ([0.0; MOST_TERMS], [&[] as &[R]; MOST_TERMS]) };
-        let mut terms = Terms { weights, stages, count: 0 };
+    fn new<R: Real>(weights: &'a [f64], stages: &'a K, places: &'a mut [u8; MOST_TERMS]) -> Self
+    where
+        K: Stages<Components<R>>,
+    {
+        let mut count = 0;
         macro_rules! push {
             ($($i:expr)*) => { $(
-                if $i < a.len() && a[$i] != 0.0 {
-                    terms.weights[terms.count] = a[$i];
-                    terms.stages[terms.count] = &k.stage($i).0[..n];
-                    terms.count += 1;
+                if $i < weights.len() && weights[$i] != 0.0 {
+                    places[count] = $i as u8;
+                    count += 1;
                 }
             )* };
         }
         if K::KNOWN {
             each_term!(push);
         } else {
-            for i in 0..a.len() {
+            for i in 0..weights.len() {
                 push!(i);
             }
         }
-        terms
+        Terms { weights, stages, places, count }
+    }
+
+    /// The weight of term i, and component j of its stage.
+    #[inline(always)]
+    fn at<R: Real>(&self, i: usize, j: usize) -> (f64, R)
+    where
+        K: Stages<Components<R>>,
+    {
+        let place = usize::from(self.places[i]);
+        (self.weights[place], self.stages.stage(place).0[j])
     }
 
     /// `sum_i a_i k_i[j]`, added from left to right. There must be at least one term.
     #[inline(always)]
-    fn sum<K: Stages<Components<R>> + ?Sized>(&self, j: usize) -> R {
-        let mut sum = self.stages[0][j].scale(self.weights[0]);
+    fn sum<R: Real>(&self, j: usize) -> R
+    where
+        K: Stages<Components<R>>,
+    {
+        let (weight, k) = self.at(0, j);
+        let mut sum: R = k.scale(weight);
         macro_rules! add {
             ($($i:expr)*) => { $(
                 if $i > 0 && $i < self.count {
-                    sum = self.stages[$i][j].scale_add(K::FUSED, self.weights[$i], sum);
+                    let (weight, k): (f64, R) = self.at($i, j);
+                    sum = k.scale_add(K::FUSED, weight, sum);
                 }
             )* };
         }
@@ -90,13 +108,14 @@ impl<R: Real> State for Components<R> {
     #[inline(always)]
     fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &R::Clock, a: &[f64], k: &K) {
         let n = self.0.len();
-        let (terms, y) = (Terms::new(a, k, n), &y.0[..n]);
+        let mut places = [0; MOST_TERMS];
+        let (terms, y) = (Terms::new(a, k, &mut places), &y.0[..n]);
         if terms.count == 0 {
             return self.0.copy_from_slice(y);
         }
         for j in 0..n {
             one_at_a_time::<R>();
-            self.0[j] = terms.sum::<K>(j).scale_by_add(K::FUSED, dt, y[j]);
+            self.0[j] = terms.sum(j).scale_by_add(K::FUSED, dt, y[j]);
         }
     }
 
@@ -111,7 +130,8 @@ impl<R: Real> State for Components<R> {
         tol: &Tolerance,
     ) -> R::Clock {
         let n = self.0.len();
-        let (terms, y0, y1) = (Terms::new(b, k, n), &y0.0[..n], &y1.0[..n]);
+        let mut places = [0; MOST_TERMS];
+        let (terms, y0, y1) = (Terms::new(b, k, &mut places), &y0.0[..n], &y1.0[..n]);
         let mut total = dt.like(0.0);
         if terms.count == 0 {
             return total;
@@ -122,7 +142,8 @@ impl<R: Real> State for Components<R> {
             for j in (first..n).step_by(PARTIAL_SUMS) {
                 one_at_a_time::<R>();
                 let (rtol, atol) = tol.at(j);
-                let error = terms.sum::<K>(j).scale_by(dt);
+                let error: R = terms.sum(j);
+                let error = error.scale_by(dt);
                 partial = partial.add(&error.squared_ratio(y0[j], y1[j], rtol, atol));
             }
             total = total.add(&partial);
@@ -140,11 +161,13 @@ impl<R: Real> State for Components<R> {
         y1: &Self,
         tol: &Tolerance,
     ) {
-        let terms = Terms::new(b, k, self.0.len());
+        let mut places = [0; MOST_TERMS];
+        let terms = Terms::new(b, k, &mut places);
         for (j, out) in self.0.iter_mut().enumerate() {
             one_at_a_time::<R>();
             let (rtol, atol) = tol.at(j);
-            let error = if terms.count == 0 { y0.0[j].scale(0.0) } else { terms.sum::<K>(j).scale_by(dt) };
+            let sum = if terms.count == 0 { y0.0[j].scale(0.0) } else { terms.sum(j) };
+            let error = sum.scale_by(dt);
             *out = error.ratio(y0.0[j], y1.0[j], rtol, atol);
         }
     }

@@ -23,7 +23,8 @@ mod tables;
 
 use measure::{Rules, time};
 use options::Options;
-use problems::{Hires, Orego, Pollu, Problem, RingModulator, Rober1e11, Rober40, VanDerPol};
+use problems::ring_modulator::RingModulator;
+use problems::{Hires, Orego, Pollu, Problem, Rober1e11, Rober40, VanDerPol};
 use record::Record;
 use scipy::Scipy;
 
