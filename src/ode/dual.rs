@@ -60,7 +60,7 @@ impl<T: Part, const P: usize> Part for Dual<T, P> {
 impl<T: Part, const P: usize> Dual<T, P> {
     /// An independent variable: derivative 1 in `direction`, 0 in the others. If `direction` is P or more,
     /// all derivatives are 0.
-    #[inline]
+    #[inline(always)]
     pub fn variable(value: T, direction: usize) -> Self {
         Dual { value, tangent: each!([value; P], p => T::from(f64::from(p == direction))) }
     }

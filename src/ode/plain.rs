@@ -43,7 +43,7 @@ pub trait PlainState: OdeState<Clock = f64> + 'static {
     #[doc(hidden)]
     fn read(&self, out: &mut [Self::Number]);
 
-    /// Replaces the components, in order.
+    /// Replaces the components, in order, by `from`, which has the same length.
     #[doc(hidden)]
     fn write(&mut self, from: &[Self::Number]);
 

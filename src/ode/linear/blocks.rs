@@ -7,12 +7,12 @@
 
 use crate::ode::{Clock, Real};
 
-/// The number of rows and columns of a block.
+/// The number of rows of a block, and of columns that a substitution takes at once.
 pub const BLOCK: usize = 4;
 
 type Block<R> = [R; BLOCK];
 
-/// A column, or a right-hand side: its blocks, and the rows after them.
+/// A column: its blocks, and the rows after them.
 type Blocks<'a, R> = (&'a [Block<R>], &'a [R]);
 
 /// Column j of an n x n matrix.
@@ -77,7 +77,7 @@ pub fn factor<R: Real>(matrix: &mut [R], pivots: &mut [usize]) -> Option<usize> 
         for i in 0..below.len() {
             below[i] = below[i] * inverse;
         }
-        subtract_column(matrix, n, k);
+        eliminate_column(matrix, n, k);
     }
     singular
 }
@@ -178,7 +178,7 @@ pub fn solve_upper<R: Real>(factors: &[R], b: &mut [R]) {
 ///
 /// Blocks end with the last row. Rows up to k in the first block keep their values.
 #[inline(always)]
-fn subtract_column<R: Real>(matrix: &mut [R], n: usize, k: usize) {
+fn eliminate_column<R: Real>(matrix: &mut [R], n: usize, k: usize) {
     let (before, after) = matrix.split_at_mut((k + 1) * n);
     let factors = &before[k * n..];
     let num_blocks = (n - k - 1).div_ceil(BLOCK);
@@ -198,7 +198,7 @@ fn subtract_column<R: Real>(matrix: &mut [R], n: usize, k: usize) {
     for j in 0..n - k - 1 {
         let column = &mut after[j * n..][..n];
         let x = column[k];
-        // A loop with a known number of iterations is not vectorized, which would cost more than three rows.
+        // A loop of unknown length would be vectorized, which costs more than three rows.
         for i in 1..BLOCK {
             if k + i < first {
                 column[k + i] = column[k + i] - factors[k + i] * x;

@@ -262,18 +262,23 @@ mod tests {
 
     #[test]
     fn single_numbers_have_the_bits_of_dual_numbers_whatever_the_blocks() {
-        let (mut draw, mut seen, mut singular) = (Draw(40), [[0; 2]; BLOCK], 0);
+        let (mut draw, mut seen, mut singular, mut planted) = (Draw(40), [[0; 2]; BLOCK], 0, 0);
         for _ in 0..num_cases(400) {
-            let (n, is_banded) = (1 + draw.below(40), draw.coin());
-            let [lower, upper] = [0; 2].map(|_| if is_banded { draw.below(4) } else { n - 1 });
+            let (n, is_banded) = (draw.below(41), draw.coin());
+            let [lower, upper] = [0; 2].map(|_| if is_banded { draw.below(4) } else { n.max(1) - 1 });
             // Small integers have ties and zeros.
             let is_integer = draw.coin();
             let number = |draw: &mut Draw| {
                 let x = draw.uniform(-3.0, 3.0);
                 if is_integer { x.round() } else { x }
             };
-            let entries: Vec<f64> = (0..n * n).map(|_| number(&mut draw)).collect();
+            let mut entries: Vec<f64> = (0..n * n).map(|_| number(&mut draw)).collect();
             let b: Vec<f64> = (0..n).map(|_| number(&mut draw)).collect();
+            if n > 0 && draw.below(3) == 0 {
+                const SPECIAL: [f64; 6] = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -0.0, 5e-324, -1e300];
+                entries[draw.below(n * n)] = SPECIAL[draw.below(6)];
+                planted += 1;
+            }
 
             let (mut lu, mut of_duals) = (Lu::<f64>::new(n, lower, upper), Lu::new(n, lower, upper));
             write(&mut lu, |i, j| entries[i * n + j]);
@@ -310,8 +315,11 @@ mod tests {
             assert_eq!(bits(&x), bits(&same), "{n} {lower} {upper}");
             seen[n % BLOCK][usize::from(lu.swaps_whole_rows())] += 1;
         }
-        let all_seen = seen.iter().flatten().all(|&count| count > 10) && singular > 10;
-        assert!(all_seen, "sizes modulo {BLOCK}, banded and dense: {seen:?}; singular: {singular}");
+        let all_seen = seen.iter().flatten().all(|&count| count > 10) && singular > 10 && planted > 10;
+        assert!(
+            all_seen,
+            "sizes modulo {BLOCK}, banded and dense: {seen:?}; singular: {singular}, special: {planted}"
+        );
     }
 
     #[test]

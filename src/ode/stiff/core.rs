@@ -92,14 +92,14 @@ impl<R: Real> Rosenbrock<R> {
         self.stages::<0>(field, of)
     }
 
-    /// A step compiled for the SIMD level.
-    fn step_native(
+    /// A step compiled for the SIMD level. If N is not 0, it is the number of components as a compile-time constant.
+    fn step_native<const N: usize>(
         &mut self,
         field: &mut dyn FieldOn<R>,
         of: &StepOf<'_, R::Clock>,
     ) -> Result<(), FieldFailure<R::Clock>> {
-        run_narrow(self.level, Prepare::<R, 0>(self, field, of))?;
-        run_narrow(self.level, Stages::<R, 0>(self, field, of))
+        run_narrow(self.level, Prepare::<R, N>(self, field, of))?;
+        run_narrow(self.level, Stages::<R, N>(self, field, of))
     }
 }
 
@@ -110,25 +110,16 @@ impl Rosenbrock<f64> {
         field: &mut dyn FieldOn<f64>,
         of: &StepOf<'_, f64>,
     ) -> Result<(), FieldFailure<f64>> {
-        let level = self.level;
-        if !is_fused(level) {
+        if !is_fused(self.level) {
             return self.step_portable(field, of);
         }
-        macro_rules! step {
-            ($($n:literal)*) => {
-                match self.n {
-                    $($n => {
-                        run_narrow(level, Prepare::<f64, $n>(self, field, of))?;
-                        run_narrow(level, Stages::<f64, $n>(self, field, of))
-                    })*
-                    _ => {
-                        run_narrow(level, Prepare::<f64, 0>(self, field, of))?;
-                        run_narrow(level, Stages::<f64, 0>(self, field, of))
-                    }
-                }
-            };
+        match self.n {
+            1 => self.step_native::<1>(field, of),
+            2 => self.step_native::<2>(field, of),
+            3 => self.step_native::<3>(field, of),
+            4 => self.step_native::<4>(field, of),
+            _ => self.step_native::<0>(field, of),
         }
-        step!(1 2 3 4)
     }
 }
 
@@ -207,7 +198,7 @@ core!(
 // An ensemble has no mass matrix.
 core!(
     {const W: usize} Lanes<f64, W>,
-    |core, field, of| core.step_native(field, of),
+    |core, field, of| core.step_native::<0>(field, of),
     {
         let _ = (core, field, of);
         Ok(Consistency::Unknown)
@@ -215,7 +206,7 @@ core!(
 );
 core!(
     {const W: usize} Lanes<f32, W>,
-    |core, field, of| core.step_native(field, of),
+    |core, field, of| core.step_native::<0>(field, of),
     {
         let _ = (core, field, of);
         Ok(Consistency::Unknown)

@@ -57,8 +57,8 @@ pub struct Rosenbrock<R: Real> {
     singular: Option<usize>,
 }
 
-/// Up to this number of components, weighted stages are added up in registers. With more (15 and 20 were measured), a loop
-/// over all components of a stage is faster.
+/// Up to this number of components, weighted stages of single numbers are added up in registers. With more (15 and 20 were
+/// measured), a loop over all components of a stage is faster.
 const IN_REGISTERS: usize = 2 * BLOCK;
 
 impl<R: Real> Rosenbrock<R> {
@@ -253,7 +253,7 @@ impl<R: Real> Rosenbrock<R> {
         }
     }
 
-    /// Adds M rows of the weighted stages of n rows, from row `first` on, to `sum`, which stays in registers.
+    /// Adds M rows of the weighted stages of n rows, from row `first` on, to `sum`. Single numbers stay in registers.
     #[inline(always)]
     fn add_rows<const M: usize>(k: &[R], (n, first): (usize, usize), weights: &[f64], sum: &mut [R; M]) {
         let mut rows = *sum;
