@@ -3,8 +3,8 @@
 //! other packages.
 //!
 //! `cargo bench --bench stiff -- [PROBLEM]` prints a table or a line for each problem whose name contains the
-//! word. Times are the shortest of several runs; errors are relative to end values that agree in 12 digits
-//! or more with those of another order or number of steps.
+//! word. Times are the shortest of several runs; errors are relative to end values that were computed to at
+//! least 12 digits.
 //!
 //! `cargo bench --bench stiff -- --peers [--only plain|native] [--json] [--problem A,B] [--peer A,B]` compares
 //! flowline with diffsol, russell_ode and SciPy in one run. The program is in the package `benches/peers/rust`.

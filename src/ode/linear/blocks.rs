@@ -2,8 +2,8 @@
 //!
 //! Matrices of stiff problems are small, so a loop over the rest of a column takes most of its time to begin and to end,
 //! and a substitution waits for chains of dependent operations. Here, all blocks have four rows, and the block that the
-//! next operation waits for stays in registers. The order of operations on each number is that of the loops over whole
-//! columns in `lu.rs`, so the results agree bit for bit.
+//! next operation waits for stays in registers. Each number goes through the same operations in the same order as in the
+//! loops over whole columns in `lu.rs`, so the results agree bit for bit.
 
 use crate::ode::{Clock, Real};
 

@@ -280,8 +280,8 @@ impl<R: Real> Rosenbrock<R> {
         }
     }
 
-    /// Computes the Jacobian at (t, y) and the factors for h, unless the last attempt computed the same. N is that of
-    /// [`stages`](Self::stages).
+    /// Computes the Jacobian at (t, y) and the factors for h, unless the last attempt computed the same. For N,
+    /// see [`stages`](Self::stages).
     #[inline(always)]
     pub(super) fn prepare<const N: usize>(
         &mut self,
